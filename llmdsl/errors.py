@@ -1,0 +1,71 @@
+"""Every error a user can cause, each a class of its own; the message ends in what to type next."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class LlmdslError(Exception):
+    """Base of all errors that the command line prints without a traceback. `exit_code` is its exit status."""
+
+    exit_code = 2
+
+
+def unknown(kind: str, name: str, known: Iterable[str]) -> str:
+    """Text for an unknown name: the nearest known one first, then all of them."""
+    names = sorted(known)
+    near = difflib.get_close_matches(name, names, n=1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    return f"unknown {kind} {name!r}.{hint} Known: {', '.join(names)}."
+
+
+class UnknownTask(LlmdslError):
+    def __init__(self, name: str, known: Iterable[str]):
+        super().__init__(unknown("task", name, known) + " `llmdsl tasks list` shows them.")
+
+
+class UnknownDsl(LlmdslError):
+    def __init__(self, name: str, known: Iterable[str]):
+        super().__init__(unknown("DSL", name, known) + " `llmdsl doctor` shows what is installed.")
+
+
+class UnknownProvider(LlmdslError):
+    def __init__(self, name: str, known: Iterable[str]):
+        super().__init__(
+            unknown("model provider", name, known) + " Write it as provider/name, e.g. openai/gpt-5."
+        )
+
+
+class InvalidTask(LlmdslError):
+    """A task folder that cannot be loaded, or that `llmdsl tasks check` refuses."""
+
+
+class MissingDependency(LlmdslError):
+    """Something optional is not installed; the message holds the command that installs it."""
+
+
+class NoSandbox(LlmdslError):
+    """The kernel offers too little to confine a candidate and `--unsafe-no-sandbox` was not given."""
+
+    exit_code = 3
+
+
+class InfraError(LlmdslError):
+    """The judge or its runner broke, not the candidate. Retried, never held against a model."""
+
+    exit_code = 4
+
+
+class ConfigChanged(LlmdslError):
+    """A run is resumed with other settings than it was started with."""
+
+
+class RunNotFound(LlmdslError):
+    """No run folder at the path given."""
+
+
+class BudgetExceeded(LlmdslError):
+    """`--max-cost` or `--max-tokens` was reached; what was paid for is in the run folder."""
+
+    exit_code = 5
