@@ -29,7 +29,9 @@ class InputMaker:
         self.case = case
         self.dtype: torch.dtype = getattr(torch, case.dtype)
         self.device = device
-        self._generator = torch.Generator(device=device).manual_seed(seed)
+        self._host = torch.Generator().manual_seed(seed)
+        # On "meta" only shapes and strides are made: what a compiler needs to know of a case.
+        self._generator = None if device == "meta" else torch.Generator(device=device).manual_seed(seed)
 
     def tensor(self, shape: tuple[int, ...], *, dtype: torch.dtype | None = None, values: str | None = None,
                layout: str | None = None, scale: float = 1.0, shift: float = 0.0) -> torch.Tensor:  # fmt: skip
@@ -45,7 +47,7 @@ class InputMaker:
 
     def integer(self, low: int, high: int) -> int:
         """One uniform Python integer in [low, high)."""
-        return int(self.integers((1,), low, high))
+        return int(torch.randint(low, high, (1,), generator=self._host))
 
     def _values(self, shape: tuple[int, ...], values: str) -> torch.Tensor:
         x = torch.randn(shape, generator=self._generator, device=self.device, dtype=torch.float32)

@@ -1,0 +1,300 @@
+"""One candidate before the judge in a CPU tier: load it, call it, compare its outputs, name the outcome."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+
+from llmdsl.dsls.base import Dsl
+from llmdsl.errors import InfraError
+from llmdsl.judge.correctness import Expected, compare, expect
+from llmdsl.judge.pool import Candidate
+from llmdsl.judge.provenance import foreign_ops
+from llmdsl.judge.regions import CaseRegion, describe
+from llmdsl.judge.verdict import CaseResult, Diagnostic, Outcome
+from llmdsl.runner import wire
+from llmdsl.tasks.meaning import Meaning
+from llmdsl.tasks.task import Case, Task
+
+_STAGE_OUTCOME = {"syntax": Outcome.syntax_error, "import": Outcome.import_error, "compile": Outcome.compile_error,
+                  "launch": Outcome.launch_error, "crash": Outcome.crash, "memory": Outcome.out_of_memory,
+                  "run": Outcome.launch_error}  # fmt: skip
+_ORDER = {outcome: position for position, outcome in enumerate(Outcome)}
+
+
+class Stop(Exception):
+    """The candidate cannot go on; the outcome is final."""
+
+    def __init__(self, outcome: Outcome, diagnostic: Diagnostic):
+        super().__init__(outcome)
+        self.outcome, self.diagnostic = outcome, diagnostic
+
+
+@dataclass
+class Trial:
+    """What has been found so far. `outcome()` is the first stage of the funnel that failed."""
+
+    task: Task
+    dsl: Dsl
+    tier: str
+    candidate: Candidate
+    seconds: float
+    seed: int
+    faults: list[tuple[Outcome, Diagnostic]] = field(default_factory=list)
+    cases: list[CaseResult] = field(default_factory=list)
+    kernels: set[str] = field(default_factory=set)
+    stage: str = "load"
+    sandbox: dict[str, Any] = field(default_factory=dict)
+
+    def run(self, source: str, cases: Iterable[Case]) -> None:
+        """Loads the candidate and judges it on `cases`. Raises InfraError for what is not its fault."""
+        self._ready()
+        try:
+            self._load(source)
+            self.stage = "run"
+            if self.tier == "compile":
+                self._compile(cases)
+            else:
+                self._interpret(list(cases))
+            self.stage = "done"
+        except Stop as stop:
+            self.faults.append((stop.outcome, stop.diagnostic))
+
+    def outcome(self) -> Outcome:
+        if self.faults:
+            return min((outcome for outcome, _ in self.faults), key=_ORDER.__getitem__)
+        if self.cases and all(case.status == "skipped" for case in self.cases):
+            return Outcome.unsupported
+        return Outcome.compiled if self.tier == "compile" else Outcome.correct
+
+    # Talking to the candidate
+
+    def _ready(self) -> None:
+        try:
+            ready = self.candidate.receive(60)
+        except (TimeoutError, wire.Closed, wire.WireError) as error:
+            output = self.candidate.output.text()[-2000:]
+            raise InfraError(
+                f"the runner failed before the candidate was loaded: {error}\n{output}"
+            ) from error
+        self.sandbox = ready["sandbox"]
+
+    def _load(self, source: str) -> None:
+        answer = self._ask(
+            {"kind": "load", "source": source, "entry": self.task.entry, "suffix": self.dsl.suffix}
+        )
+        if answer["kind"] != "loaded":
+            raise self._stop(answer, None)
+
+    def _ask(
+        self, message: dict[str, Any], fds: tuple[int, ...] = (), case: str | None = None
+    ) -> dict[str, Any]:
+        """Asks and returns a well-formed answer; anything else ends the trial with its outcome."""
+        try:
+            answer = self.candidate.ask(message, self.seconds, fds)
+        except TimeoutError:
+            self.candidate.kill()
+            text = f"no answer within {self.seconds:g} s; everything it had started was killed"
+            raise Stop(Outcome.timeout, Diagnostic(kind="timeout", message=text, case=case)) from None
+        except wire.WireError as error:
+            raise Stop(Outcome.tampered, Diagnostic(kind="protocol", message=str(error), case=case)) from None
+        except wire.Closed:
+            raise self._died(case) from None
+        if problem := _misshapen(answer):
+            raise Stop(Outcome.tampered, Diagnostic(kind="protocol", message=problem, case=case))
+        return answer
+
+    def _died(self, case: str | None) -> Stop:
+        status = self.candidate.exit_status()
+        if status is None:  # it closed the socket and lives on
+            self.candidate.kill()
+            status = 0
+        output = self.candidate.output.text()[-4000:]
+        signal_number = status - 128 if status > 128 else 0
+        if signal_number == 9 or "std::bad_alloc" in output:
+            text = (
+                "the process was killed by the kernel for its memory use"
+                if signal_number
+                else "allocation failed"
+            )
+            return Stop(
+                Outcome.out_of_memory, Diagnostic(kind="memory", message=f"{text}\n{output}", case=case)
+            )
+        if signal_number:
+            import signal
+
+            text = f"the process died of {signal.Signals(signal_number).name}"
+        else:
+            text = f"the process exited with code {status} without giving a result"
+        return Stop(Outcome.crash, Diagnostic(kind="crash", message=f"{text}\n{output}".strip(), case=case))
+
+    def _stop(self, answer: dict[str, Any], case: str | None) -> Stop:
+        outcome = _STAGE_OUTCOME.get(answer["stage"], Outcome.crash)
+        message = answer["message"]
+        if not message.startswith(answer["error"]):
+            message = f"{answer['error']}: {message}"
+        line = answer["line"]
+        return Stop(outcome, Diagnostic(kind=answer["stage"], message=message, line=line, case=case))
+
+    # The tiers
+
+    def _compile(self, cases: Iterable[Case]) -> None:
+        meaning = self.task.meaning()
+        for case in cases:
+            started = time.monotonic()
+            args = meaning.make_inputs(case, self.seed, "meta")
+            message = {"kind": "case", "name": case.id, "args": describe(args), "nbytes": 0, "output_at": 0}
+            answer = self._ask(message, case=case.id)
+            if answer["kind"] == "failed":
+                raise self._stop(answer, case.id)
+            self._provenance(answer, case)
+            self.cases.append(CaseResult(case=case.id, status="passed", seconds=time.monotonic() - started))
+
+    def _interpret(self, cases: list[Case]) -> None:
+        meaning = self.task.meaning()
+        rng = random.Random(self.seed)
+        for case in cases:
+            if reason := self.dsl.skips(self.tier, case.dtype):
+                self.cases.append(CaseResult(case=case.id, status="skipped", reason=reason))
+                continue
+            self._judge_case(meaning, case, rng.getrandbits(62))
+        judged = [case for case, result in zip(cases, self.cases, strict=True) if result.status == "passed"]
+        if judged and not self.faults:
+            # The same shapes with other values: an answer kept from the first call shows.
+            again = judged[rng.randrange(len(judged))]
+            self._judge_case(meaning, again, rng.getrandbits(62), again=True)
+            self._ghost(meaning, again, rng.getrandbits(62))
+
+    def _judge_case(self, meaning: Meaning, case: Case, seed: int, again: bool = False) -> None:
+        started = time.monotonic()
+        args = meaning.make_inputs(case, seed)
+        expected = expect(meaning, case, args)
+        region = CaseRegion(args, expected)
+        try:
+            answer = self._call(case, region, ghost=False)
+            if answer["kind"] == "skipped":
+                self.cases.append(
+                    CaseResult(case=case.id, status="skipped", reason=str(answer["reason"])[:500])
+                )
+                return
+            reason, error = self._compare(expected, answer, region)
+            if reason:
+                self._fault(Outcome.wrong_result, "wrong_elements", reason, case)
+            if touched := region.intact():
+                mutated = touched.startswith("input")
+                outcome = Outcome.mutated_inputs if mutated else Outcome.wrong_result
+                self._fault(outcome, "mutated_inputs" if mutated else "out_of_bounds", touched, case)
+            self._provenance(answer, case)
+        finally:
+            region.close()
+        if not again:
+            result = CaseResult(case=case.id, status="failed" if reason or touched else "passed",
+                                reason=reason or touched, error=error, seconds=time.monotonic() - started)  # fmt: skip
+            self.cases.append(result)
+
+    def _ghost(self, meaning: Meaning, case: Case, seed: int) -> None:
+        """The call again with every kernel's writes suppressed: an answer that is still right was made elsewhere."""
+        args = meaning.make_inputs(case, seed)
+        expected = expect(meaning, case, args)
+        region = CaseRegion(args, expected)
+        try:
+            answer = self._call(case, region, ghost=True)
+            if answer["kind"] == "done" and not self._compare(expected, answer, region)[0]:
+                text = "the answer is right with the kernels' writes taken away: they do not do the work"
+                self._fault(Outcome.foreign_kernel, "dead_kernel", text, case)
+        finally:
+            region.close()
+
+    def _call(self, case: Case, region: CaseRegion, *, ghost: bool) -> dict[str, Any]:
+        message = {"kind": "case", "name": case.id, "args": region.specs, "nbytes": region.nbytes,
+                   "output_at": region.output_at, "ghost": ghost}  # fmt: skip
+        answer = self._ask(message, (region.fd,), case.id)
+        if answer["kind"] == "failed" and not ghost:
+            raise self._stop(answer, case.id)
+        return answer
+
+    def _compare(
+        self, expected: tuple[Expected, ...], answer: dict[str, Any], region: CaseRegion
+    ) -> tuple[str, float | None]:
+        """(why it is wrong or "", largest error in units of the bound)."""
+        outputs = answer["outputs"]
+        if len(outputs) != len(expected):
+            names = ", ".join(e.spec.name for e in expected)
+            return f"{len(outputs)} outputs were returned, {len(expected)} are due ({names})", None
+        worst, reasons = 0.0, []
+        for one, described in zip(expected, outputs, strict=True):
+            comparison_reason, error = _compare_one(one, described, region)
+            worst = max(worst, error)
+            if comparison_reason:
+                reasons.append(comparison_reason)
+        return "; ".join(reasons), worst if worst != float("inf") else None
+
+    def _provenance(self, answer: dict[str, Any], case: Case) -> None:
+        self.kernels.update(answer["launches"])
+        if foreign := foreign_ops(answer["ops"]):
+            what = ", ".join(foreign[:8])
+            text = f"torch or the host did work that a {self.dsl.title} kernel should do: {what}"
+            self._fault(Outcome.foreign_kernel, "foreign_op", text, case)
+        elif not answer["launches"]:
+            text = f"no {self.dsl.title} kernel was launched"
+            self._fault(Outcome.foreign_kernel, "no_kernel", text, case)
+
+    def _fault(self, outcome: Outcome, kind: str, message: str, case: Case) -> None:
+        if sum(o is outcome for o, _ in self.faults) < 4:  # more of the same teaches nobody
+            self.faults.append((outcome, Diagnostic(kind=kind, message=message, case=case.id)))
+
+
+def _compare_one(expected: Expected, described: dict[str, Any], region: CaseRegion) -> tuple[str, float]:
+    name = expected.spec.name
+    if "dtype" not in described:
+        return f"{name} is a {described.get('type')}, expected a tensor", float("inf")
+    shape = tuple(described["shape"])
+    if shape != tuple(expected.shape) or described["dtype"] != str(expected.dtype).removeprefix("torch."):
+        want = f"{tuple(expected.shape)} {str(expected.dtype).removeprefix('torch.')}"
+        return f"{name} is {shape} {described['dtype']}, expected {want}", float("inf")
+    tensor = region.output(described)
+    if tensor is None:
+        return f"{name} was not delivered", float("inf")
+    comparison = compare(expected, tensor)
+    return ("" if comparison.passed else comparison.reason), comparison.error
+
+
+def _misshapen(answer: dict[str, Any]) -> str:
+    """Why a frame is none that an honest runner sends; empty if it is one."""
+
+    def ints(values: Any) -> bool:
+        return isinstance(values, list) and all(type(v) is int and 0 <= v < 1 << 48 for v in values)
+
+    match answer:
+        case {"kind": "loaded"}:
+            return ""
+        case {"kind": "skipped", "reason": str()}:
+            return ""
+        case {"kind": "failed", "stage": str(), "error": str(), "message": str(), "line": int() | None}:
+            return ""
+        case {
+            "kind": "done",
+            "launches": list() as launches,
+            "ops": dict() as ops,
+            "outputs": list() as outputs,
+        }:
+            named = all(isinstance(name, str) and len(name) < 500 for name in launches)
+            counted = all(isinstance(k, str) and len(k) < 500 and type(v) is int for k, v in ops.items())
+            shaped = all(
+                isinstance(o, dict)
+                and (
+                    isinstance(o.get("type"), str)
+                    or (isinstance(o.get("dtype"), str) and ints(o.get("shape")))
+                )
+                for o in outputs
+            )
+            return (
+                ""
+                if named and counted and shaped and len(outputs) <= 16
+                else "a result frame has the wrong shape"
+            )
+    return f"a frame of kind {str(answer.get('kind'))[:40]!r} with the wrong fields"

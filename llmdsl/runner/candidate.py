@@ -1,0 +1,170 @@
+"""The candidate's process: loads one source file, runs its cases, reports what happened. Decides nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import linecache
+import os
+import socket
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from . import wire
+from .dsls import LaunchLog, Unjudgeable
+from .memory import Region, shapes_only
+from .watch import TorchWatch, pretend_cuda
+
+_MESSAGE = 20_000  # characters of an error message that travel; the judge cuts again for the model
+
+
+class Session:
+    """One candidate in one tier on one arch."""
+
+    def __init__(self, backend: Any, tier: str, arch: str, work: str):
+        torch.set_num_threads(1)
+        self.backend, self.tier, self.work = backend, tier, Path(work)
+        self.watch, self.log = TorchWatch(), LaunchLog()
+        if self.on_cpu:
+            pretend_cuda(arch)
+        backend.start(tier, arch, self.log, self.watch)
+        self.path = self.work / "candidate"
+        self.entry: Any = None
+
+    def serve(self, control: socket.socket) -> None:
+        """Answers the judge's messages until it closes the socket."""
+        while True:
+            message, fds = wire.receive(control, max_fds=1)
+            try:
+                answer = (
+                    self.load(message)
+                    if message["kind"] == "load"
+                    else self.case(message, fds[0] if fds else None)
+                )
+            finally:
+                for fd in fds:
+                    os.close(fd)
+            wire.send(control, answer)
+
+    @property
+    def on_cpu(self) -> bool:
+        return self.tier != "gpu"
+
+    def load(self, message: dict[str, Any]) -> dict[str, Any]:
+        """Imports the candidate: {"kind": "loaded"} or {"kind": "failed"}."""
+        self.path = self.work / f"candidate{message['suffix']}"
+        self.path.write_text(message["source"])
+        try:
+            if self.path.suffix == ".py":
+                compile(self.path.read_text(), str(self.path), "exec", dont_inherit=True)
+        except (SyntaxError, ValueError) as error:
+            return self._failed("syntax", error)
+        try:
+            with self._running():
+                self.entry = self.backend.load(str(self.path), message["entry"])
+        except BaseException as error:
+            return self._failed("import", error)
+        return {"kind": "loaded"}
+
+    def case(self, message: dict[str, Any], fd: int | None) -> dict[str, Any]:
+        """Calls the entry once: {"kind": "done"}, {"kind": "skipped"} or {"kind": "failed"}."""
+        region = Region(fd, message["nbytes"]) if fd is not None else None
+        made = [self._argument(spec, region) for spec in message["args"]]
+        self.log.reset(ghost=message.get("ghost", False))
+        try:
+            with self._running():
+                outputs = self.entry(*made)
+        except Unjudgeable as error:
+            return {"kind": "skipped", "reason": str(error)}
+        except BaseException as error:
+            if reason := _unjudgeable(error):
+                return {"kind": "skipped", "reason": reason}
+            return self._failed(self.backend.classify(error), error)
+        return self._outputs(outputs, region, message)
+
+    def _outputs(self, outputs: Any, region: Region | None, message: dict[str, Any]) -> dict[str, Any]:
+        done: dict[str, Any] = {"kind": "done", "launches": self.log.launches, "ops": dict(self.watch.ops)}
+        outputs = outputs if isinstance(outputs, (tuple, list)) else (outputs,)
+        described, offset = [], message["output_at"]
+        for output in outputs[:16]:
+            if not isinstance(output, torch.Tensor):
+                described.append({"type": type(output).__name__[:80]})
+                continue
+            size = output.numel() * output.element_size()
+            fits = region is not None and offset + size <= message["nbytes"]
+            described.append({"dtype": str(output.dtype).removeprefix("torch."), "shape": list(output.shape),
+                              "offset": offset if fits else None})  # fmt: skip
+            if region is not None and fits:
+                region.write(offset, output.detach())
+                offset += -(-size // 64) * 64
+        return {**done, "outputs": described}
+
+    def _argument(self, spec: dict[str, Any], region: Region | None) -> Any:
+        if "value" in spec:
+            return spec["value"]
+        return region.tensor(spec) if region else shapes_only(spec)
+
+    @contextlib.contextmanager
+    def _running(self) -> Iterator[None]:
+        with self.watch.watching(facade=self.on_cpu, canary=self.tier == "interpret"):
+            yield
+
+    def _failed(self, stage: str, error: BaseException) -> dict[str, Any]:
+        chain = _chain(error)
+        root = chain[-1]
+        message = getattr(root, "llmdsl_message", None) or str(root) or repr(root)
+        trace = "".join(traceback.format_exception(error, limit=-8))
+        return {"kind": "failed", "stage": stage, "error": type(root).__name__, "message": _cut(message),
+                "line": self._line(chain), "trace": _cut(trace)}  # fmt: skip
+
+    def _line(self, chain: list[BaseException]) -> int | None:
+        """Line of the candidate that the innermost error points to."""
+        for error in reversed(chain):
+            if isinstance(error, SyntaxError) and error.filename == str(self.path):
+                return error.lineno
+            if (line := self.backend.line_of(error, self.path)) is not None:
+                return line
+            lines = [
+                f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == str(self.path)
+            ]
+            if lines:
+                return lines[-1]
+        return None
+
+
+def _chain(error: BaseException) -> list[BaseException]:
+    """The error and its causes, innermost last."""
+    chain = [error]
+    while (cause := chain[-1].__cause__) is not None and cause not in chain:
+        chain.append(cause)
+    return chain
+
+
+def _unjudgeable(error: BaseException) -> str | None:
+    return next((str(e) for e in _chain(error) if isinstance(e, Unjudgeable)), None)
+
+
+def _cut(text: str) -> str:
+    if len(text) <= _MESSAGE:
+        return text
+    return text[: _MESSAGE // 2] + "\n[…]\n" + text[-_MESSAGE // 2 :]
+
+
+def import_file(path: str, entry: str) -> Any:
+    """Imports a Python candidate from its file and returns its entry. Raises what the import raises, or ImportError."""
+    import importlib.util
+    import sys
+
+    linecache.clearcache()
+    spec = importlib.util.spec_from_file_location("candidate", path)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["candidate"] = module
+    spec.loader.exec_module(module)
+    found = getattr(module, entry, None)
+    if found is None or not callable(found):
+        raise ImportError(f"the file defines no function named {entry!r}")
+    return found

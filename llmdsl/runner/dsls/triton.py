@@ -1,0 +1,76 @@
+"""Triton: compiled for a named chip without a GPU, interpreted in numpy, or run on the GPU."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from ..candidate import import_file
+from . import LaunchLog
+
+
+class Triton:
+    def warm(self, tier: str) -> None:
+        if tier == "interpret":
+            os.environ["TRITON_INTERPRET"] = "1"
+        import torch  # noqa: F401
+        import triton
+        import triton.language
+        import triton.language.extra.libdevice
+        import triton.runtime.interpreter
+        import triton.tools.tensor_descriptor  # noqa: F401
+
+        from . import triton_interpreter, triton_offline  # noqa: F401
+
+        if tier != "interpret":
+            import triton.backends.nvidia.compiler
+            import triton.testing  # noqa: F401
+
+    def start(self, tier: str, arch: str, log: LaunchLog, watch: Any) -> None:
+        if tier == "interpret":
+            from .triton_interpreter import install
+        elif tier == "compile":
+            from .triton_offline import install
+        else:
+            from .triton_gpu import install
+        install(arch, log, watch)
+
+    def load(self, path: str, entry: str) -> Any:
+        return import_file(path, entry)
+
+    def classify(self, error: BaseException) -> str:
+        from triton.compiler.errors import CompilationError
+        from triton.runtime.errors import InterpreterError, OutOfResources, PTXASError
+
+        from .triton_interpreter import OutOfBounds
+
+        chain: list[BaseException] = [error]
+        while chain[-1].__cause__ is not None:
+            chain.append(chain[-1].__cause__)
+        for one in chain:
+            if isinstance(one, OutOfBounds):
+                return "crash"
+            if (
+                isinstance(one, MemoryError)
+                or "out of memory" in str(one)
+                or "can't allocate memory" in str(one)
+            ):
+                return "memory"
+            if isinstance(one, OutOfResources):
+                return "launch"
+            if isinstance(one, (CompilationError, PTXASError)):
+                return "compile"
+        # In the interpreter the kernel's body runs as Python: what raises there, a compiler would have refused.
+        return "compile" if any(isinstance(one, InterpreterError) for one in chain) else "launch"
+
+    def line_of(self, error: BaseException, path: Path) -> int | None:
+        """Triton's compile errors count lines from the kernel's first; this counts from the file's."""
+        node, source = getattr(error, "node", None), getattr(error, "src", None)
+        if node is None or not hasattr(node, "lineno") or not isinstance(source, str):
+            return None
+        at = path.read_text().find(source.strip("\n").split("\n")[0])
+        return None if at < 0 else path.read_text()[:at].count("\n") + node.lineno
+
+
+BACKEND = Triton()
