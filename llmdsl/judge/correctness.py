@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-from llmdsl.tasks.meaning import Args, Meaning, Tensors
+from llmdsl.tasks.meaning import Args, Meaning
 from llmdsl.tasks.task import Case, Output, Task
 
 _EXACT = {torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64, torch.bool}

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import random
+import signal
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
-
 
 from llmdsl.dsls.base import Dsl
 from llmdsl.errors import InfraError
@@ -49,6 +50,7 @@ class Trial:
     kernels: set[str] = field(default_factory=set)
     stage: str = "load"
     sandbox: dict[str, Any] = field(default_factory=dict)
+    oom_kills: int = field(default_factory=lambda: _kernel_oom_kills())
 
     def run(self, source: str, cases: Iterable[Case]) -> None:
         """Loads the candidate and judges it on `cases`. Raises InfraError for what is not its fault."""
@@ -125,8 +127,6 @@ class Trial:
                 Outcome.out_of_memory, Diagnostic(kind="memory", message=f"{text}\n{output}", case=case)
             )
         if signal_number:
-            import signal
-
             text = f"the process died of {signal.Signals(signal_number).name}"
         else:
             text = f"the process exited with code {status} without giving a result"
@@ -261,6 +261,12 @@ def _compare_one(expected: Expected, described: dict[str, Any], region: CaseRegi
         return f"{name} was not delivered", float("inf")
     comparison = compare(expected, tensor)
     return ("" if comparison.passed else comparison.reason), comparison.error
+
+
+def _kernel_oom_kills() -> int:
+    """How many processes the kernel has killed for want of memory since it started."""
+    lines = Path("/proc/vmstat").read_text().splitlines()
+    return next((int(line.split()[1]) for line in lines if line.startswith("oom_kill ")), 0)
 
 
 def _misshapen(answer: dict[str, Any]) -> str:

@@ -83,14 +83,20 @@ class Session:
             if reason := _unjudgeable(error):
                 return {"kind": "skipped", "reason": reason}
             return self._failed(self.backend.classify(error), error)
-        return self._outputs(outputs, region, message)
+        finally:
+            made.clear()
+        try:
+            return self._outputs(outputs, region, message)
+        except Exception as error:
+            return self._failed("run", error)
 
     def _outputs(self, outputs: Any, region: Region | None, message: dict[str, Any]) -> dict[str, Any]:
         done: dict[str, Any] = {"kind": "done", "launches": self.log.launches, "ops": dict(self.watch.ops)}
         outputs = outputs if isinstance(outputs, (tuple, list)) else (outputs,)
         described, offset = [], message["output_at"]
         for output in outputs[:16]:
-            if not isinstance(output, torch.Tensor):
+            # A subclass may compute when it is looked at: only plain tensors are results.
+            if type(output) not in (torch.Tensor, torch.nn.Parameter):
                 described.append({"type": type(output).__name__[:80]})
                 continue
             size = output.numel() * output.element_size()

@@ -28,7 +28,7 @@ _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/urandom", "/dev/random"
 class Limits:
     """Bounds of one candidate. Bytes, counts and seconds of CPU time."""
 
-    memory: int = 8 << 30
+    memory: int = 4 << 30
     processes: int = 256
     file_size: int = 256 << 20
     scratch: int = 1 << 30

@@ -19,7 +19,7 @@ class Triton:
         import triton.language
         import triton.language.extra.libdevice
         import triton.runtime.interpreter
-        import triton.tools.tensor_descriptor  # noqa: F401
+        import triton.tools.tensor_descriptor
 
         from . import triton_interpreter, triton_offline  # noqa: F401
 

