@@ -117,15 +117,11 @@ class Trial:
             status = 0
         output = self.candidate.output.text()[-4000:]
         signal_number = status - 128 if status > 128 else 0
-        if signal_number == 9 or "std::bad_alloc" in output:
-            text = (
-                "the process was killed by the kernel for its memory use"
-                if signal_number
-                else "allocation failed"
-            )
-            return Stop(
-                Outcome.out_of_memory, Diagnostic(kind="memory", message=f"{text}\n{output}", case=case)
-            )
+        starved = signal_number == 9 and _kernel_oom_kills() > self.oom_kills
+        if starved or "std::bad_alloc" in output:
+            text = "the kernel killed it for its memory use" if starved else "an allocation failed"
+            diagnostic = Diagnostic(kind="memory", message=f"{text}\n{output}".strip(), case=case)
+            return Stop(Outcome.out_of_memory, diagnostic)
         if signal_number:
             text = f"the process died of {signal.Signals(signal_number).name}"
         else:
@@ -164,10 +160,12 @@ class Trial:
             self._judge_case(meaning, case, rng.getrandbits(62))
         judged = [case for case, result in zip(cases, self.cases, strict=True) if result.status == "passed"]
         if judged and not self.faults:
-            # The same shapes with other values: an answer kept from the first call shows.
-            again = judged[rng.randrange(len(judged))]
-            self._judge_case(meaning, again, rng.getrandbits(62), again=True)
-            self._ghost(meaning, again, rng.getrandbits(62))
+            # The same shapes with other values: an answer kept from the first call shows. The largest case has
+            # the most values to differ in (one column of a softmax has none); the second one cannot be foreseen.
+            largest = max(judged, key=lambda case: self.task.bytes(case))
+            for case in (largest, judged[rng.randrange(len(judged))]):
+                self._judge_case(meaning, case, rng.getrandbits(62), again=True)
+            self._ghost(meaning, largest, rng.getrandbits(62))
 
     def _judge_case(self, meaning: Meaning, case: Case, seed: int, again: bool = False) -> None:
         started = time.monotonic()

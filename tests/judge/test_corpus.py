@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from llmdsl.judge.api import Judge
-from llmdsl.resources import reference_kernels_dir
 from tests.corpus import Entry, entries
 
-GOOD = reference_kernels_dir() / "softmax" / "triton.py"
+GOOD = next(e for e in entries("cheats", "interpret") if e.path.stem == "daemon").source
 
 
 @pytest.mark.parametrize("entry", entries("cheats", "interpret"), ids=lambda e: e.id)
@@ -32,7 +31,7 @@ def test_a_good_candidate_beside_a_hostile_one_stays_correct(interpreter: Judge,
     hostile = next(e for e in entries("cheats", "interpret") if e.path.stem == name)
     with ThreadPoolExecutor(2) as threads:
         bad = threads.submit(interpreter.judge, hostile.source, task=hostile.task, dsl="triton")
-        good = threads.submit(interpreter.judge, GOOD.read_text(), task="softmax", dsl="triton")
+        good = threads.submit(interpreter.judge, GOOD, task="softmax", dsl="triton")
         assert good.result().outcome == "correct"
         assert bad.result().outcome == hostile.expect
 
