@@ -69,3 +69,19 @@ class BudgetExceeded(LlmdslError):
     """`--max-cost` or `--max-tokens` was reached; what was paid for is in the run folder."""
 
     exit_code = 5
+
+
+class RunExists(LlmdslError):
+    """A new run would be written over an old one."""
+
+
+class RunLocked(LlmdslError):
+    """Another process is appending to the run."""
+
+
+class DamagedRun(LlmdslError):
+    """A run folder holds something that no `llmdsl eval`, killed or not, leaves behind; the message names the line."""
+
+
+class NewerRecords(LlmdslError):
+    """Records of a version that this llmdsl does not know."""

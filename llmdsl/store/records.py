@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from llmdsl.judge.verdict import Verdict
 from llmdsl.models.base import Completion, Message, Sampling
@@ -17,7 +18,7 @@ class Record(BaseModel):
 
 
 class Key(Record):
-    """Which attempt a record is about."""
+    """Which attempt a record is about. Samples count from 0, attempts from 1."""
 
     model: str
     dsl: str
@@ -25,15 +26,35 @@ class Key(Record):
     sample: int
     attempt: int
 
+    @property
+    def slot(self) -> Slot:
+        return Slot(self.model, self.dsl, self.task, self.sample)
+
+
+class Slot(NamedTuple):
+    """One sample: an independent draw for (model, DSL, task), made of one or more attempts."""
+
+    model: str
+    dsl: str
+    task: str
+    sample: int
+
+    def key(self, attempt: int) -> Key:
+        return Key(model=self.model, dsl=self.dsl, task=self.task, sample=self.sample, attempt=attempt)
+
 
 class RunConfig(Record):
-    """What makes two runs the same question. `llmdsl eval --resume` refuses a run whose config differs."""
+    """What makes two runs the same question. `llmdsl eval --resume` refuses a run whose config differs.
+
+    `archs` is empty where each DSL's own were asked for. `sampling.seed` is that of sample 0; sample n asks with
+    seed + n. `prompts_hash` covers every prompt of the run as it is sent cold, and the feedback template.
+    """
 
     models: tuple[str, ...]
     dsls: tuple[str, ...]
     tasks: tuple[str, ...]
-    samples: int
-    attempts: int
+    samples: int = Field(ge=1)
+    attempts: int = Field(ge=1)
     tier: str
     archs: tuple[str, ...]
     sampling: Sampling
@@ -42,6 +63,16 @@ class RunConfig(Record):
     prompts_hash: str
     task_versions: dict[str, int]
     judge_version: int
+
+    def slots(self) -> list[Slot]:
+        """Every sample of the run; tasks vary slowest, so that a run cut short has compared models on what it did."""
+        return [
+            Slot(model, dsl, task, sample)
+            for task in self.tasks
+            for sample in range(self.samples)
+            for dsl in self.dsls
+            for model in self.models
+        ]
 
 
 class CompletionRecord(Record):
@@ -79,6 +110,12 @@ class VerdictRecord(Record):
 
 
 AnyRecord = Annotated[CompletionRecord | FailureRecord | VerdictRecord, Field(discriminator="type")]
+RECORD: TypeAdapter[CompletionRecord | FailureRecord | VerdictRecord] = TypeAdapter(AnyRecord)
+
+
+def now() -> str:
+    """The time as records hold it: ISO 8601, UTC, milliseconds."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 def environment() -> dict[str, Any]:
