@@ -11,6 +11,7 @@ from pathlib import Path
 from llmdsl.dsls.base import Dsl
 from llmdsl.dsls.registry import load_dsl
 from llmdsl.errors import InfraError
+from llmdsl.judge import hardware
 from llmdsl.judge.pool import Environment, Pool
 from llmdsl.judge.trial import Trial
 from llmdsl.judge.verdict import CaseResult, Outcome, Tier, Verdict
@@ -44,7 +45,8 @@ class Judge:
         self._limits = limits or Limits()
         self._timeout_s = timeout_s
         self._pool = Pool(sandbox=not unsafe_no_sandbox)
-        self._slots = threading.BoundedSemaphore(workers)
+        # One candidate at a time on the GPU: another one's work would be in its times.
+        self._slots = threading.BoundedSemaphore(1 if self.tier == "gpu" else workers)
 
     def __enter__(self) -> Judge:
         return self
@@ -76,10 +78,6 @@ class Judge:
             return verdict.model_copy(update={"seconds": seconds, "seed": seed})
 
     def _judge(self, source: str, task: Task, dsl: Dsl, seed: int) -> Verdict:
-        if self.tier == "gpu":
-            from llmdsl.judge.gpu import judge_on_gpu
-
-            return judge_on_gpu(self._pool, source, task, dsl, seed, self._limits, self._timeout_s)
         environment = Environment(dsl.backend, self.tier, dsl.packages, dsl.install)
         zygote = self._pool.zygote(environment)
         archs = (self.archs or dsl.archs) if self.tier == "compile" else (dsl.archs[0],)
@@ -97,7 +95,7 @@ class Judge:
             archs=tuple(archs) if self.tier == "compile" else (), stage=last.stage,
             diagnostics=tuple(diagnostic for _, diagnostic in last.faults), cases=_merged(trials, archs, self.tier),
             kernels=tuple(sorted({name for trial in trials for name in trial.kernels})), sandbox=last.sandbox,
-            versions=zygote.versions,
+            versions=zygote.versions, hardware=hardware.describe() if self.tier == "gpu" else {},
         )  # fmt: skip
 
 
@@ -107,8 +105,10 @@ def best_tier() -> Tier:
 
 
 def cases_of(task: Task, tier: str) -> list[Case]:
-    """Interpret: every test case. Compile: one test case per dtype and layout, and the bench cases' shapes."""
-    if tier != "compile":
+    """Interpret: test cases. GPU: test and bench cases. Compile: one test case per dtype and layout, and bench shapes."""
+    if tier == "gpu":
+        return [*task.test_cases, *task.bench_cases]
+    if tier == "interpret":
         return list(task.test_cases)
     chosen: dict[tuple[str, str], Case] = {}
     for case in task.test_cases:

@@ -255,7 +255,7 @@ def _enough(features: dict[str, bool]) -> bool:
 
 def _environment() -> dict[str, str]:
     """What a runner may know of the judge's environment: where compilers and libraries are; no keys, no tokens."""
-    keep = ("PATH", "LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH", "PYTHONPATH", "LANG", "LC_ALL", "THUNDERKITTENS_ROOT",
+    keep = ("PATH", "LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH", "CC", "CXX", "CUDAHOSTCXX", "PYTHONPATH", "LANG", "LC_ALL", "THUNDERKITTENS_ROOT",
             "CUDA_VISIBLE_DEVICES", "XLA_PYTHON_CLIENT_PREALLOCATE", "OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")  # fmt: skip
     kept = {name: os.environ[name] for name in keep if name in os.environ}
     # The host's thread counts say nothing about a candidate's share of the machine.

@@ -15,10 +15,10 @@ from llmdsl.errors import InfraError
 from llmdsl.judge.correctness import Expected, compare, expect
 from llmdsl.judge.pool import Candidate
 from llmdsl.judge.provenance import foreign_ops
-from llmdsl.judge.regions import CaseRegion, describe
+from llmdsl.judge.regions import CaseRegion, DeviceRegion, HostRegion, describe
 from llmdsl.judge.verdict import CaseResult, Diagnostic, Outcome
 from llmdsl.runner import wire
-from llmdsl.tasks.meaning import Meaning
+from llmdsl.tasks.meaning import Args, Meaning
 from llmdsl.tasks.task import Case, Task
 
 _STAGE_OUTCOME = {"syntax": Outcome.syntax_error, "import": Outcome.import_error, "compile": Outcome.compile_error,
@@ -52,7 +52,7 @@ class Trial:
     sandbox: dict[str, Any] = field(default_factory=dict)
     oom_kills: int = field(default_factory=lambda: _kernel_oom_kills())
 
-    def run(self, source: str, cases: Iterable[Case]) -> None:
+    def run(self, source: str, cases: list[Case]) -> None:
         """Loads the candidate and judges it on `cases`. Raises InfraError for what is not its fault."""
         self._ready()
         try:
@@ -61,10 +61,17 @@ class Trial:
             if self.tier == "compile":
                 self._compile(cases)
             else:
-                self._interpret(list(cases))
+                self._judge_cases(cases)
+                if self.tier == "gpu" and not self.faults:
+                    self.stage = "time"
+                    self._time(cases)
             self.stage = "done"
         except Stop as stop:
             self.faults.append((stop.outcome, stop.diagnostic))
+
+    @property
+    def device(self) -> str:
+        return "cuda" if self.tier == "gpu" else "cpu"
 
     def outcome(self) -> Outcome:
         if self.faults:
@@ -86,13 +93,13 @@ class Trial:
         self.sandbox = ready["sandbox"]
 
     def _load(self, source: str) -> None:
-        answer = self._ask(
+        answer = self.ask(
             {"kind": "load", "source": source, "entry": self.task.entry, "suffix": self.dsl.suffix}
         )
         if answer["kind"] != "loaded":
-            raise self._stop(answer, None)
+            raise self.stop(answer, None)
 
-    def _ask(
+    def ask(
         self, message: dict[str, Any], fds: tuple[int, ...] = (), case: str | None = None
     ) -> dict[str, Any]:
         """Asks and returns a well-formed answer; anything else ends the trial with its outcome."""
@@ -128,7 +135,7 @@ class Trial:
             text = f"the process exited with code {status} without giving a result"
         return Stop(Outcome.crash, Diagnostic(kind="crash", message=f"{text}\n{output}".strip(), case=case))
 
-    def _stop(self, answer: dict[str, Any], case: str | None) -> Stop:
+    def stop(self, answer: dict[str, Any], case: str | None) -> Stop:
         outcome = _STAGE_OUTCOME.get(answer["stage"], Outcome.crash)
         message = answer["message"]
         if not message.startswith(answer["error"]):
@@ -144,13 +151,13 @@ class Trial:
             started = time.monotonic()
             args = meaning.make_inputs(case, self.seed, "meta")
             message = {"kind": "case", "name": case.id, "args": describe(args), "nbytes": 0, "output_at": 0}
-            answer = self._ask(message, case=case.id)
+            answer = self.ask(message, case=case.id)
             if answer["kind"] == "failed":
-                raise self._stop(answer, case.id)
+                raise self.stop(answer, case.id)
             self._provenance(answer, case)
             self.cases.append(CaseResult(case=case.id, status="passed", seconds=time.monotonic() - started))
 
-    def _interpret(self, cases: list[Case]) -> None:
+    def _judge_cases(self, cases: list[Case]) -> None:
         meaning = self.task.meaning()
         rng = random.Random(self.seed)
         for case in cases:
@@ -169,23 +176,23 @@ class Trial:
 
     def _judge_case(self, meaning: Meaning, case: Case, seed: int, again: bool = False) -> None:
         started = time.monotonic()
-        args = meaning.make_inputs(case, seed)
+        args = meaning.make_inputs(case, seed, self.device)
         expected = expect(meaning, case, args)
-        region = CaseRegion(args, expected)
+        region = self.region(args, expected)
         try:
-            answer = self._call(case, region, ghost=False)
+            answer = self.call(case, region, ghost=False)
             if answer["kind"] == "skipped":
                 self.cases.append(
                     CaseResult(case=case.id, status="skipped", reason=str(answer["reason"])[:500])
                 )
                 return
-            reason, error = self._compare(expected, answer, region)
+            reason, error = self.compare(expected, answer, region)
             if reason:
-                self._fault(Outcome.wrong_result, "wrong_elements", reason, case)
-            if touched := region.intact():
+                self.fault(Outcome.wrong_result, "wrong_elements", reason, case)
+            if touched := region.touched():
                 mutated = touched.startswith("input")
                 outcome = Outcome.mutated_inputs if mutated else Outcome.wrong_result
-                self._fault(outcome, "mutated_inputs" if mutated else "out_of_bounds", touched, case)
+                self.fault(outcome, "mutated_inputs" if mutated else "out_of_bounds", touched, case)
             self._provenance(answer, case)
         finally:
             region.close()
@@ -196,26 +203,41 @@ class Trial:
 
     def _ghost(self, meaning: Meaning, case: Case, seed: int) -> None:
         """The call again with every kernel's writes suppressed: an answer that is still right was made elsewhere."""
-        args = meaning.make_inputs(case, seed)
+        args = meaning.make_inputs(case, seed, self.device)
         expected = expect(meaning, case, args)
-        region = CaseRegion(args, expected)
+        region = self.region(args, expected)
         try:
-            answer = self._call(case, region, ghost=True)
-            if answer["kind"] == "done" and not self._compare(expected, answer, region)[0]:
+            answer = self.call(case, region, ghost=True)
+            if answer["kind"] == "done" and not self.compare(expected, answer, region)[0]:
                 text = "the answer is right with the kernels' writes taken away: they do not do the work"
-                self._fault(Outcome.foreign_kernel, "dead_kernel", text, case)
+                self.fault(Outcome.foreign_kernel, "dead_kernel", text, case)
         finally:
             region.close()
 
-    def _call(self, case: Case, region: CaseRegion, *, ghost: bool) -> dict[str, Any]:
+    def region(self, args: Args, expected: tuple[Expected, ...]) -> CaseRegion:
+        return (DeviceRegion if self.tier == "gpu" else HostRegion)(args, expected)
+
+    def _time(self, cases: list[Case]) -> None:
+        from llmdsl.judge.bench import Bench
+
+        timed = []
+        for result in self.cases:
+            case = next(case for case in cases if case.id == result.case)
+            if case.kind == "bench":
+                timing = Bench(self, case).run()
+                result = result.model_copy(update={"timing": timing})
+            timed.append(result)
+        self.cases = timed
+
+    def call(self, case: Case, region: CaseRegion, *, ghost: bool) -> dict[str, Any]:
         message = {"kind": "case", "name": case.id, "args": region.specs, "nbytes": region.nbytes,
                    "output_at": region.output_at, "ghost": ghost}  # fmt: skip
-        answer = self._ask(message, (region.fd,), case.id)
+        answer = self.ask(message, (region.fd,), case.id)
         if answer["kind"] == "failed" and not ghost:
-            raise self._stop(answer, case.id)
+            raise self.stop(answer, case.id)
         return answer
 
-    def _compare(
+    def compare(
         self, expected: tuple[Expected, ...], answer: dict[str, Any], region: CaseRegion
     ) -> tuple[str, float | None]:
         """(why it is wrong or "", largest error in units of the bound)."""
@@ -236,12 +258,12 @@ class Trial:
         if foreign := foreign_ops(answer["ops"]):
             what = ", ".join(foreign[:8])
             text = f"torch or the host did work that a {self.dsl.title} kernel should do: {what}"
-            self._fault(Outcome.foreign_kernel, "foreign_op", text, case)
+            self.fault(Outcome.foreign_kernel, "foreign_op", text, case)
         elif not answer["launches"]:
             text = f"no {self.dsl.title} kernel was launched"
-            self._fault(Outcome.foreign_kernel, "no_kernel", text, case)
+            self.fault(Outcome.foreign_kernel, "no_kernel", text, case)
 
-    def _fault(self, outcome: Outcome, kind: str, message: str, case: Case) -> None:
+    def fault(self, outcome: Outcome, kind: str, message: str, case: Case) -> None:
         if sum(o is outcome for o, _ in self.faults) < 4:  # more of the same teaches nobody
             self.faults.append((outcome, Diagnostic(kind=kind, message=message, case=case.id)))
 
@@ -259,6 +281,10 @@ def _compare_one(expected: Expected, described: dict[str, Any], region: CaseRegi
         return f"{name} was not delivered", float("inf")
     comparison = compare(expected, tensor)
     return ("" if comparison.passed else comparison.reason), comparison.error
+
+
+def _times(values: Any) -> bool:
+    return isinstance(values, list) and all(type(v) is float and 0 < v < 1e9 for v in values)
 
 
 def _kernel_oom_kills() -> int:

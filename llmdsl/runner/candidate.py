@@ -7,7 +7,7 @@ import linecache
 import os
 import socket
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,8 @@ import torch
 
 from . import wire
 from .dsls import LaunchLog, Unjudgeable
-from .memory import Region, shapes_only
+from .memory import DeviceRegion, HostRegion, shapes_only
+from .stopwatch import Stopwatch
 from .watch import TorchWatch, pretend_cuda
 
 _MESSAGE = 20_000  # characters of an error message that travel; the judge cuts again for the model
@@ -30,9 +31,14 @@ class Session:
         self.watch, self.log = TorchWatch(), LaunchLog()
         if self.on_cpu:
             pretend_cuda(arch)
+        else:
+            torch.cuda.init()
+            torch.zeros(1, device="cuda")  # the context's cost is not the candidate's
         backend.start(tier, arch, self.log, self.watch)
         self.path = self.work / "candidate"
         self.entry: Any = None
+        self._region: Any = None  # of the case in hand: one at a time is mapped
+        self._stopwatch: Stopwatch | None = None
 
     def serve(self, control: socket.socket) -> None:
         """Answers the judge's messages until it closes the socket."""
@@ -71,26 +77,49 @@ class Session:
 
     def case(self, message: dict[str, Any], fd: int | None) -> dict[str, Any]:
         """Calls the entry once: {"kind": "done"}, {"kind": "skipped"} or {"kind": "failed"}."""
-        region = Region(fd, message["nbytes"]) if fd is not None else None
-        made = [self._argument(spec, region) for spec in message["args"]]
+        self._stopwatch = None
+        if fd is not None:
+            if self._region is not None:
+                self._region.close()
+            self._region = (HostRegion if self.on_cpu else DeviceRegion)(fd, message["nbytes"])
+        made = self._arguments(message)
         self.log.reset(ghost=message.get("ghost", False))
+        return self._reported(lambda: self._done(self._call(made), message))
+
+    def time(self, message: dict[str, Any]) -> dict[str, Any]:
+        """Times calls on the region of the last case: {"kind": "timed"} with its claims, or {"kind": "failed"}."""
+
+        def measure() -> dict[str, Any]:
+            if self._stopwatch is None:
+                made = self._arguments(message)
+                self._stopwatch = Stopwatch(lambda: self.entry(*made), message["flush_bytes"])
+            watch = self._stopwatch
+            device = watch.device_us(message["calls"])
+            end_to_end = watch.end_to_end_us(message.get("end_to_end", 0))
+            done = self._done(watch.outputs, message)
+            return {**done, "kind": "timed", "device_us": device, "end_to_end_us": end_to_end,
+                    "method": watch.method, "why": watch.why}  # fmt: skip
+
+        return self._reported(measure)
+
+    def _call(self, made: list[Any]) -> Any:
+        with self._running():
+            outputs = self.entry(*made)
+        if not self.on_cpu:
+            torch.cuda.synchronize()
+        return outputs
+
+    def _reported(self, action: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """What the action answers, or what it raised."""
         try:
-            with self._running():
-                outputs = self.entry(*made)
-        except Unjudgeable as error:
-            return {"kind": "skipped", "reason": str(error)}
+            return action()
         except BaseException as error:
             if reason := _unjudgeable(error):
                 return {"kind": "skipped", "reason": reason}
             return self._failed(self.backend.classify(error), error)
-        finally:
-            made.clear()
-        try:
-            return self._outputs(outputs, region, message)
-        except Exception as error:
-            return self._failed("run", error)
 
-    def _outputs(self, outputs: Any, region: Region | None, message: dict[str, Any]) -> dict[str, Any]:
+    def _done(self, outputs: Any, message: dict[str, Any]) -> dict[str, Any]:
+        region = self._region if message["nbytes"] else None
         done: dict[str, Any] = {"kind": "done", "launches": self.log.launches, "ops": dict(self.watch.ops)}
         outputs = outputs if isinstance(outputs, (tuple, list)) else (outputs,)
         described, offset = [], message["output_at"]
@@ -106,16 +135,17 @@ class Session:
             if region is not None and fits:
                 region.write(offset, output.detach())
                 offset += -(-size // 64) * 64
+        if not self.on_cpu:
+            torch.cuda.synchronize()
         return {**done, "outputs": described}
 
-    def _argument(self, spec: dict[str, Any], region: Region | None) -> Any:
-        if "value" in spec:
-            return spec["value"]
-        return region.tensor(spec) if region else shapes_only(spec)
+    def _arguments(self, message: dict[str, Any]) -> list[Any]:
+        tensor = self._region.tensor if message["nbytes"] else shapes_only
+        return [spec["value"] if "value" in spec else tensor(spec) for spec in message["args"]]
 
     @contextlib.contextmanager
     def _running(self) -> Iterator[None]:
-        with self.watch.watching(facade=self.on_cpu, canary=self.tier == "interpret"):
+        with self.watch.watching(facade=self.on_cpu, canary=self.tier != "compile"):
             yield
 
     def _failed(self, stage: str, error: BaseException) -> dict[str, Any]:

@@ -48,7 +48,7 @@ class Plan:
 
     def paths(self) -> list[str]:
         """Folders to bind, parents first, none twice."""
-        wanted = [*_SYSTEM, *self.visible, sys.prefix, sys.base_prefix, *_importable(self.hidden)]
+        wanted = [*_SYSTEM, *self.visible, sys.prefix, sys.base_prefix, *_importable(self.hidden), *_tools()]
         kept: list[str] = []
         for path in sorted({os.path.abspath(p) for p in wanted if os.path.exists(p)}):
             if path != "/" and not any(path.startswith(k + "/") for k in kept if not os.path.islink(k)):
@@ -56,7 +56,9 @@ class Plan:
         return kept
 
     def devices(self) -> list[str]:
-        nvidia = [str(p) for p in Path("/dev").glob("nvidia*")] if self.gpu else []
+        nvidia = (
+            [str(p) for p in Path("/dev").glob("nvidia*")] if self.gpu else []
+        )  # files and the caps folder
         return [d for d in (*_DEVICES, *nvidia) if os.path.exists(d)]
 
 
@@ -67,6 +69,13 @@ def _importable(hidden: tuple[str, ...]) -> list[str]:
         p
         for p in keep
         if not any(h.startswith(p.rstrip("/") + "/") and "site-packages" not in p for h in hidden)
+    ]
+
+
+def _tools() -> list[str]:
+    """Prefixes under /opt that PATH leads to: compilers that the DSLs call."""
+    return [
+        os.path.dirname(p.rstrip("/")) for p in os.environ.get("PATH", "").split(":") if p.startswith("/opt/")
     ]
 
 
@@ -187,7 +196,10 @@ def drop_privileges(plan: Plan, in_force: dict[str, Any]) -> None:
     sys_.prctl(sys_.PR_SET_NO_NEW_PRIVS, 1)
     rooted = in_force.get("mount_namespace")
     readable = ["/"] if rooted else [*plan.paths(), *plan.devices(), "/proc"]
-    writable = ["/tmp", "/dev/shm", *plan.devices()] if rooted else [plan.scratch_root, *plan.devices()]
+    # The GPU driver names its threads in /proc; a rooted candidate has one of its own.
+    writable = (
+        ["/tmp", "/dev/shm", "/proc", *plan.devices()] if rooted else [plan.scratch_root, *plan.devices()]
+    )
     in_force["landlock"] = _took(lambda: sys_.landlock(readable, writable))
     _limit(plan)
     in_force["limits"] = asdict(plan.limits)

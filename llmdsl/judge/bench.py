@@ -1,0 +1,141 @@
+"""Timing of one bench case: the runner's claims, held between the roofline's floor and the judge's own clock.
+
+Rounds of candidate and baseline alternate as A B B A. Before each of the candidate's rounds the judge reveals fresh
+values, and the output of the round's last call must be right.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import statistics
+import time
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from llmdsl.judge.correctness import expect
+from llmdsl.judge.hardware import floor_us, l2_bytes
+from llmdsl.judge.verdict import Diagnostic, Outcome, Timing
+from llmdsl.runner.stopwatch import Stopwatch
+from llmdsl.tasks.task import Case
+
+if TYPE_CHECKING:
+    from llmdsl.judge.regions import CaseRegion
+    from llmdsl.judge.trial import Trial
+
+_ROUNDS = 8  # a multiple of 4: A B B A, long and short
+_CALLS = (8, 32)  # calls of short and long rounds: their difference is free of what a round costs once
+_END_TO_END = 7
+# How far the judge's clock resolves one call. Below it a claim can be flattered by this much and no more.
+_SLACK_US, _SLACK = 4.0, 0.15
+
+
+class Bench:
+    """One bench case of a trial."""
+
+    def __init__(self, trial: Trial, case: Case):
+        self.trial, self.case = trial, case
+        self.meaning = trial.task.meaning()
+        self.flush = torch.empty(4 * l2_bytes(), dtype=torch.uint8, device="cuda")
+        self.claims: list[float] = []
+        self.end_to_end: list[float] = []
+        self.walls: dict[int, list[float]] = {calls: [] for calls in _CALLS}
+        self.method = ""
+
+    def run(self) -> Timing:
+        """Times the candidate and the eager baseline. Raises Stop where a claim or an output does not hold."""
+        rng = random.Random(self.trial.seed ^ 0x5EED)
+        args = self.meaning.make_inputs(self.case, rng.getrandbits(62), "cuda")
+        region = self.trial.region(args, expect(self.meaning, self.case, args))
+        baseline = Stopwatch(lambda: self.meaning.eager(args), self.flush.numel())
+        eager: list[float] = []
+        try:
+            self.trial.call(self.case, region, ghost=False)  # maps the region in the runner
+            self._ask(region, calls=2, end_to_end=0)  # compiles, captures, warms up
+            for number in range(_ROUNDS):
+                calls = _CALLS[number // 2 % 2]
+                candidate_first = number % 2 == 0
+                if candidate_first:
+                    self._round(region, rng.getrandbits(62), calls)
+                eager += baseline.device_us(calls)
+                if not candidate_first:
+                    self._round(region, rng.getrandbits(62), calls)
+            self.end_to_end = self._ask(region, calls=1, end_to_end=_END_TO_END)["end_to_end_us"]
+        finally:
+            region.close()
+        return self._timing(eager)
+
+    def _round(self, region: CaseRegion, seed: int, calls: int) -> None:
+        """Fresh values, `calls` timed calls, and the last one's output checked."""
+        args = self.meaning.make_inputs(self.case, seed, "cuda")
+        expected = expect(self.meaning, self.case, args)
+        region.reveal(args)
+        torch.cuda.synchronize()
+        started = time.perf_counter()
+        answer = self._ask(region, calls, 0)
+        self.walls[calls].append((time.perf_counter() - started) * 1e6)
+        self.claims += answer["device_us"]
+        self.method = answer["method"]
+        reason, _ = self.trial.compare(expected, answer, region)
+        if reason:
+            self._stop(
+                Outcome.wrong_result,
+                "timed_output",
+                f"right when it is not timed, wrong when it is: {reason}",
+            )
+        if touched := region.touched():
+            self._stop(Outcome.mutated_inputs, "mutated_inputs", f"while it was timed: {touched}")
+
+    def _ask(self, region: CaseRegion, calls: int, end_to_end: int) -> dict[str, Any]:
+        message = {"kind": "time", "args": region.specs, "nbytes": region.nbytes, "output_at": region.output_at,
+                   "flush_bytes": self.flush.numel(), "calls": calls, "end_to_end": end_to_end}  # fmt: skip
+        answer = self.trial.ask(message, case=self.case.id)
+        if answer["kind"] != "timed":
+            raise self.trial.stop(answer, self.case.id)
+        if len(answer["device_us"]) != calls or len(answer["end_to_end_us"]) != end_to_end:
+            self._stop(Outcome.tampered, "protocol", "another number of times came back than was asked for")
+        return answer
+
+    def _timing(self, eager: list[float]) -> Timing:
+        from llmdsl.judge.trial import Stop
+
+        claim = statistics.median(self.claims)
+        short, long = _CALLS
+        per_call = (min(self.walls[long]) - min(self.walls[short])) / (long - short)
+        witness = per_call - self._flush_us()
+        floor = floor_us(self.trial.task, self.case, torch.cuda.get_device_name(0), l2_bytes())
+        text = ""
+        if floor is not None and claim < floor:
+            text = (
+                f"claims {claim:.2f} us a call, but no kernel can be faster than {floor:.2f} us on this chip"
+            )
+        elif claim < witness * (1 - _SLACK) - _SLACK_US:
+            text = f"claims {claim:.2f} us a call, but the judge's clock saw at least {witness:.2f} us"
+        if text:
+            raise Stop(Outcome.tampered, Diagnostic(kind="clock", message=text, case=self.case.id))
+        return Timing(
+            candidate_us=claim, candidate_interval_us=median_interval(self.claims),
+            baselines_us={"eager": statistics.median(eager)}, end_to_end_us=statistics.median(self.end_to_end),
+            witness_us=witness, floor_us=floor, calls=len(self.claims), method=self.method,
+        )  # fmt: skip
+
+    def _flush_us(self) -> float:
+        """Device time of one flush, as the runner does it between calls."""
+        stopwatch = Stopwatch(self.flush.zero_, 1)
+        return statistics.median(stopwatch.device_us(20))
+
+    def _stop(self, outcome: Outcome, kind: str, message: str) -> None:
+        from llmdsl.judge.trial import Stop
+
+        raise Stop(outcome, Diagnostic(kind=kind, message=message, case=self.case.id))
+
+
+def median_interval(values: list[float]) -> tuple[float, float]:
+    """Distribution-free 95 % interval of the median from order statistics (Conover 1999, section 3.2)."""
+    ordered = sorted(values)
+    n = len(ordered)
+    reach = 0.98 * math.sqrt(n)  # 1.96 * sqrt(n) / 2
+    low = max(0, math.floor(n / 2 - reach))
+    high = min(n - 1, math.ceil(n / 2 + reach))
+    return ordered[low], ordered[high]
