@@ -85,3 +85,7 @@ class DamagedRun(LlmdslError):
 
 class NewerRecords(LlmdslError):
     """Records of a version that this llmdsl does not know."""
+
+
+class MissingPrompt(LlmdslError):
+    """A DSL without the guide or example that the chosen `--context` puts into the prompt."""

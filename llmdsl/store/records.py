@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic_core import PydanticSerializationError
 
 from llmdsl.judge.verdict import Verdict
 from llmdsl.models.base import Completion, Message, Sampling
 
 RECORD_VERSION = 1
+M = TypeVar("M", bound=BaseModel)
 
 
 class Record(BaseModel):
@@ -111,6 +113,23 @@ class VerdictRecord(Record):
 
 AnyRecord = Annotated[CompletionRecord | FailureRecord | VerdictRecord, Field(discriminator="type")]
 RECORD: TypeAdapter[CompletionRecord | FailureRecord | VerdictRecord] = TypeAdapter(AnyRecord)
+
+
+def storable(value: M) -> M:
+    """`value` with lone surrogates, which JSON can carry and UTF-8 cannot, replaced by U+FFFD in all its text."""
+    try:
+        value.model_dump_json()
+        return value
+    except PydanticSerializationError:
+        return type(value).model_validate(_scrubbed(value.model_dump()))
+
+
+def _scrubbed(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, dict):
+        return {_scrubbed(name): _scrubbed(inner) for name, inner in value.items()}
+    return [_scrubbed(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
 def now() -> str:

@@ -99,7 +99,8 @@ class RunFolder:
         """Writes one record; it is on disk when this returns."""
         if self._fd is None:
             raise RuntimeError(f"{self.path} is open for reading only")
-        data = record.model_dump_json().encode() + b"\n"
+        # Not model_dump_json: it fails on lone surrogates and turns infinities into nulls, and both occur in the wild.
+        data = json.dumps(record.model_dump(), separators=(",", ":")).encode() + b"\n"
         size = os.fstat(self._fd).st_size
         try:
             while data:

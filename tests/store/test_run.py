@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import resource
 import signal
@@ -13,11 +14,20 @@ from pathlib import Path
 import pytest
 
 from llmdsl.errors import ConfigChanged, DamagedRun, NewerRecords, RunExists, RunLocked, RunNotFound
+from llmdsl.judge.verdict import CaseResult, Outcome, Timing, Verdict
 from llmdsl.models.base import Sampling
+from llmdsl.store.records import VerdictRecord, storable
 from llmdsl.store.run import RunFolder, differences
 from tests.store.made import completion, config
 
-TEXTS = ["plain", "two\nlines and \u2028 a separator", "ünïcode 🧮", '{"looks": "like json"}', ""]
+TEXTS = [
+    "lone \ud800 surrogate",
+    "plain",
+    "two\nlines and \u2028 a separator",
+    "ünïcode 🧮",
+    '{"looks": "like json"}',
+    "",
+]
 
 
 def make_run(path: Path, texts: list[str] = TEXTS) -> Path:
@@ -170,3 +180,21 @@ os.kill(os.getpid(), signal.SIGKILL)
     done = subprocess.run([sys.executable, "-c", program], cwd=Path(__file__).parents[2], env=os.environ)
     assert done.returncode == -signal.SIGKILL
     assert texts_of(tmp_path / "run") == ["x" * 100_000]
+
+
+def test_infinite_numbers_come_back(tmp_path: Path) -> None:
+    timing = Timing(candidate_us=math.inf, candidate_interval_us=(0.0, math.inf))
+    cases = (CaseResult(case="a", status="failed", error=math.inf, timing=timing),)
+    verdict = Verdict(
+        outcome=Outcome.wrong_result, task="softmax", task_version=1, dsl="triton", tier="gpu", cases=cases
+    )
+    record = VerdictRecord(time="", key=completion().key, source="x", verdict=verdict)
+    with RunFolder.create(tmp_path / "run", config(), {}) as run:
+        run.append(record)
+    assert list(RunFolder.open(tmp_path / "run").records()) == [record]
+
+
+def test_storable_replaces_what_utf8_cannot_hold() -> None:
+    record = completion(text="a\ud800b\U0001f9ee")
+    assert storable(record).completion.text == "a\ufffdb\U0001f9ee"
+    assert storable(completion()) == completion()

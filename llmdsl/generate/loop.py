@@ -1,0 +1,36 @@
+"""One sample: a cold attempt, then repairs with the judge's feedback until one passes or attempts run out."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+from llmdsl.generate.feedback import repair_messages
+from llmdsl.generate.prompt import Context, cold_messages
+
+if TYPE_CHECKING:
+    from llmdsl.dsls.base import Dsl
+    from llmdsl.models.base import Completion, Message
+    from llmdsl.store.records import Key, Slot, VerdictRecord
+    from llmdsl.tasks.task import Task
+
+Ask = Callable[["Key", tuple["Message", ...]], Awaitable["Completion | None"]]
+"""The answer to a prompt; None where the provider gave none."""
+Assess = Callable[["Key", "Completion"], Awaitable["VerdictRecord"]]
+
+
+async def run_sample(slot: Slot, task: Task, dsl: Dsl, context: Context, attempts: int, *, ask: Ask,
+                     assess: Assess) -> None:  # fmt: skip
+    """Runs the attempts of a sample in order. What was recorded before is handed out by `ask` and `assess`."""
+    messages = cold_messages(task, dsl, context)
+    for number in range(1, attempts + 1):
+        key = slot.key(number)
+        completion = await ask(key, messages)
+        if completion is None:
+            return
+        judged = await assess(key, completion)
+        outcome = judged.verdict.outcome
+        if outcome.passed or not outcome.counts:
+            return
+        if number < attempts:
+            messages = repair_messages(task, dsl, context, completion.text, judged.source, judged.verdict)
