@@ -10,10 +10,11 @@ import math
 import random
 import statistics
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 
+from llmdsl.judge.answers import Failed, Skipped, Timed
 from llmdsl.judge.correctness import expect
 from llmdsl.judge.hardware import floor_us, l2_bytes
 from llmdsl.judge.verdict import Diagnostic, Outcome, Timing
@@ -61,7 +62,7 @@ class Bench:
                 eager += baseline.device_us(calls)
                 if not candidate_first:
                     self._round(region, rng.getrandbits(62), calls)
-            self.end_to_end = self._ask(region, calls=1, end_to_end=_END_TO_END)["end_to_end_us"]
+            self.end_to_end = self._ask(region, calls=1, end_to_end=_END_TO_END).end_to_end_us
         finally:
             region.close()
         return self._timing(eager)
@@ -75,8 +76,8 @@ class Bench:
         started = time.perf_counter()
         answer = self._ask(region, calls, 0)
         self.walls[calls].append((time.perf_counter() - started) * 1e6)
-        self.claims += answer["device_us"]
-        self.method = answer["method"]
+        self.claims += answer.device_us
+        self.method = answer.method
         reason, _ = self.trial.compare(expected, answer, region)
         if reason:
             self._stop(
@@ -87,13 +88,19 @@ class Bench:
         if touched := region.touched():
             self._stop(Outcome.mutated_inputs, "mutated_inputs", f"while it was timed: {touched}")
 
-    def _ask(self, region: CaseRegion, calls: int, end_to_end: int) -> dict[str, Any]:
+    def _ask(self, region: CaseRegion, calls: int, end_to_end: int) -> Timed:
         message = {"kind": "time", "args": region.specs, "nbytes": region.nbytes, "output_at": region.output_at,
                    "flush_bytes": self.flush.numel(), "calls": calls, "end_to_end": end_to_end}  # fmt: skip
         answer = self.trial.ask(message, case=self.case.id)
-        if answer["kind"] != "timed":
+        if isinstance(answer, Skipped):
+            self._stop(
+                Outcome.launch_error,
+                "launch",
+                f"judged when it is not timed, but not when it is: {answer.reason}",
+            )
+        if isinstance(answer, Failed):
             raise self.trial.stop(answer, self.case.id)
-        if len(answer["device_us"]) != calls or len(answer["end_to_end_us"]) != end_to_end:
+        if len(answer.device_us) != calls or len(answer.end_to_end_us) != end_to_end:
             self._stop(Outcome.tampered, "protocol", "another number of times came back than was asked for")
         return answer
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from llmdsl.judge.answers import OutputFrame
 from llmdsl.judge.correctness import Expected
 from llmdsl.runner.cuda import SharedMemory
 from llmdsl.tasks.meaning import Args
@@ -96,11 +97,11 @@ class CaseRegion:
                     return f"inputs: {changed.numel()} bytes of the inputs changed"
         return f"guard: {changed.numel()} bytes around the inputs were overwritten"
 
-    def output(self, described: dict[str, Any]) -> torch.Tensor | None:
+    def output(self, described: OutputFrame) -> torch.Tensor | None:
         """The runner's output tensor, copied out; None where the description does not fit the region."""
-        dtype = getattr(torch, described["dtype"], None)
-        shape, offset = described["shape"], described.get("offset")
-        if not isinstance(dtype, torch.dtype) or not isinstance(offset, int):
+        dtype = getattr(torch, described.dtype or "", None)
+        shape, offset = described.shape, described.offset
+        if not isinstance(dtype, torch.dtype) or offset is None:
             return None
         count = 1
         for size in shape:

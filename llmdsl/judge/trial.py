@@ -12,6 +12,8 @@ from typing import Any
 
 from llmdsl.dsls.base import Dsl
 from llmdsl.errors import InfraError
+from llmdsl.judge import answers
+from llmdsl.judge.answers import Done, Failed, OutputFrame, Skipped
 from llmdsl.judge.correctness import Expected, compare, expect
 from llmdsl.judge.pool import Candidate
 from llmdsl.judge.provenance import foreign_ops
@@ -96,7 +98,7 @@ class Trial:
         answer = self.ask(
             {"kind": "load", "source": source, "entry": self.task.entry, "suffix": self.dsl.suffix}
         )
-        if answer["kind"] != "loaded":
+        if isinstance(answer, Failed):
             raise self.stop(answer, None)
 
     def ask(
@@ -104,7 +106,7 @@ class Trial:
     ) -> dict[str, Any]:
         """Asks and returns a well-formed answer; anything else ends the trial with its outcome."""
         try:
-            answer = self.candidate.ask(message, self.seconds, fds)
+            frame = self.candidate.ask(message, self.seconds, fds)
         except TimeoutError:
             self.candidate.kill()
             text = f"no answer within {self.seconds:g} s; everything it had started was killed"
@@ -113,9 +115,10 @@ class Trial:
             raise Stop(Outcome.tampered, Diagnostic(kind="protocol", message=str(error), case=case)) from None
         except wire.Closed:
             raise self._died(case) from None
-        if problem := _misshapen(answer):
-            raise Stop(Outcome.tampered, Diagnostic(kind="protocol", message=problem, case=case))
-        return answer
+        try:
+            return answers.parse(message["kind"], frame)
+        except answers.Misshapen as error:
+            raise Stop(Outcome.tampered, Diagnostic(kind="protocol", message=str(error), case=case)) from None
 
     def _died(self, case: str | None) -> Stop:
         status = self.candidate.exit_status()
@@ -135,13 +138,13 @@ class Trial:
             text = f"the process exited with code {status} without giving a result"
         return Stop(Outcome.crash, Diagnostic(kind="crash", message=f"{text}\n{output}".strip(), case=case))
 
-    def stop(self, answer: dict[str, Any], case: str | None) -> Stop:
-        outcome = _STAGE_OUTCOME.get(answer["stage"], Outcome.crash)
-        message = answer["message"]
-        if not message.startswith(answer["error"]):
-            message = f"{answer['error']}: {message}"
-        line = answer["line"]
-        return Stop(outcome, Diagnostic(kind=answer["stage"], message=message, line=line, case=case))
+    def stop(self, answer: Failed, case: str | None) -> Stop:
+        outcome = _STAGE_OUTCOME[answer.stage]
+        message = answer.message
+        if not message.startswith(answer.error):
+            message = f"{answer.error}: {message}"
+        line = answer.line
+        return Stop(outcome, Diagnostic(kind=answer.stage, message=message, line=line, case=case))
 
     # The tiers
 
@@ -152,7 +155,7 @@ class Trial:
             args = meaning.make_inputs(case, self.seed, "meta")
             message = {"kind": "case", "name": case.id, "args": describe(args), "nbytes": 0, "output_at": 0}
             answer = self.ask(message, case=case.id)
-            if answer["kind"] == "failed":
+            if isinstance(answer, Failed):
                 raise self.stop(answer, case.id)
             self._provenance(answer, case)
             self.cases.append(CaseResult(case=case.id, status="passed", seconds=time.monotonic() - started))
@@ -181,10 +184,8 @@ class Trial:
         region = self.region(args, expected)
         try:
             answer = self.call(case, region, ghost=False)
-            if answer["kind"] == "skipped":
-                self.cases.append(
-                    CaseResult(case=case.id, status="skipped", reason=str(answer["reason"])[:500])
-                )
+            if isinstance(answer, Skipped):
+                self.cases.append(CaseResult(case=case.id, status="skipped", reason=answer.reason[:500]))
                 return
             reason, error = self.compare(expected, answer, region)
             if reason:
@@ -208,7 +209,7 @@ class Trial:
         region = self.region(args, expected)
         try:
             answer = self.call(case, region, ghost=True)
-            if answer["kind"] == "done" and not self.compare(expected, answer, region)[0]:
+            if isinstance(answer, Done) and not self.compare(expected, answer, region)[0]:
                 text = "the answer is right with the kernels' writes taken away: they do not do the work"
                 self.fault(Outcome.foreign_kernel, "dead_kernel", text, case)
         finally:
@@ -233,15 +234,15 @@ class Trial:
         message = {"kind": "case", "name": case.id, "args": region.specs, "nbytes": region.nbytes,
                    "output_at": region.output_at, "ghost": ghost}  # fmt: skip
         answer = self.ask(message, (region.fd,), case.id)
-        if answer["kind"] == "failed" and not ghost:
+        if isinstance(answer, Failed) and not ghost:
             raise self.stop(answer, case.id)
         return answer
 
     def compare(
-        self, expected: tuple[Expected, ...], answer: dict[str, Any], region: CaseRegion
+        self, expected: tuple[Expected, ...], answer: Done, region: CaseRegion
     ) -> tuple[str, float | None]:
         """(why it is wrong or "", largest error in units of the bound)."""
-        outputs = answer["outputs"]
+        outputs = answer.outputs
         if len(outputs) != len(expected):
             names = ", ".join(e.spec.name for e in expected)
             return f"{len(outputs)} outputs were returned, {len(expected)} are due ({names})", None
@@ -253,13 +254,13 @@ class Trial:
                 reasons.append(comparison_reason)
         return "; ".join(reasons), worst if worst != float("inf") else None
 
-    def _provenance(self, answer: dict[str, Any], case: Case) -> None:
-        self.kernels.update(answer["launches"])
-        if foreign := foreign_ops(answer["ops"]):
+    def _provenance(self, answer: Done, case: Case) -> None:
+        self.kernels.update(answer.launches)
+        if foreign := foreign_ops(answer.ops):
             what = ", ".join(foreign[:8])
             text = f"torch or the host did work that a {self.dsl.title} kernel should do: {what}"
             self.fault(Outcome.foreign_kernel, "foreign_op", text, case)
-        elif not answer["launches"]:
+        elif not answer.launches:
             text = f"no {self.dsl.title} kernel was launched"
             self.fault(Outcome.foreign_kernel, "no_kernel", text, case)
 
@@ -268,14 +269,14 @@ class Trial:
             self.faults.append((outcome, Diagnostic(kind=kind, message=message, case=case.id)))
 
 
-def _compare_one(expected: Expected, described: dict[str, Any], region: CaseRegion) -> tuple[str, float]:
+def _compare_one(expected: Expected, described: OutputFrame, region: CaseRegion) -> tuple[str, float]:
     name = expected.spec.name
-    if "dtype" not in described:
-        return f"{name} is a {described.get('type')}, expected a tensor", float("inf")
-    shape = tuple(described["shape"])
-    if shape != tuple(expected.shape) or described["dtype"] != str(expected.dtype).removeprefix("torch."):
+    if described.dtype is None:
+        return f"{name} is a {described.type}, expected a tensor", float("inf")
+    shape = tuple(described.shape)
+    if shape != tuple(expected.shape) or described.dtype != str(expected.dtype).removeprefix("torch."):
         want = f"{tuple(expected.shape)} {str(expected.dtype).removeprefix('torch.')}"
-        return f"{name} is {shape} {described['dtype']}, expected {want}", float("inf")
+        return f"{name} is {shape} {described.dtype}, expected {want}", float("inf")
     tensor = region.output(described)
     if tensor is None:
         return f"{name} was not delivered", float("inf")
@@ -291,40 +292,3 @@ def _kernel_oom_kills() -> int:
     """How many processes the kernel has killed for want of memory since it started."""
     lines = Path("/proc/vmstat").read_text().splitlines()
     return next((int(line.split()[1]) for line in lines if line.startswith("oom_kill ")), 0)
-
-
-def _misshapen(answer: dict[str, Any]) -> str:
-    """Why a frame is none that an honest runner sends; empty if it is one."""
-
-    def ints(values: Any) -> bool:
-        return isinstance(values, list) and all(type(v) is int and 0 <= v < 1 << 48 for v in values)
-
-    match answer:
-        case {"kind": "loaded"}:
-            return ""
-        case {"kind": "skipped", "reason": str()}:
-            return ""
-        case {"kind": "failed", "stage": str(), "error": str(), "message": str(), "line": int() | None}:
-            return ""
-        case {
-            "kind": "done",
-            "launches": list() as launches,
-            "ops": dict() as ops,
-            "outputs": list() as outputs,
-        }:
-            named = all(isinstance(name, str) and len(name) < 500 for name in launches)
-            counted = all(isinstance(k, str) and len(k) < 500 and type(v) is int for k, v in ops.items())
-            shaped = all(
-                isinstance(o, dict)
-                and (
-                    isinstance(o.get("type"), str)
-                    or (isinstance(o.get("dtype"), str) and ints(o.get("shape")))
-                )
-                for o in outputs
-            )
-            return (
-                ""
-                if named and counted and shaped and len(outputs) <= 16
-                else "a result frame has the wrong shape"
-            )
-    return f"a frame of kind {str(answer.get('kind'))[:40]!r} with the wrong fields"

@@ -45,11 +45,13 @@ class Session:
         while True:
             message, fds = wire.receive(control, max_fds=1)
             try:
-                answer = (
-                    self.load(message)
-                    if message["kind"] == "load"
-                    else self.case(message, fds[0] if fds else None)
-                )
+                match message["kind"]:
+                    case "load":
+                        answer = self.load(message)
+                    case "case":
+                        answer = self.case(message, fds[0] if fds else None)
+                    case _:
+                        answer = self.time(message)
             finally:
                 for fd in fds:
                     os.close(fd)

@@ -21,7 +21,7 @@ class Triton:
         import triton.runtime.interpreter
         import triton.tools.tensor_descriptor
 
-        from . import triton_interpreter, triton_offline  # noqa: F401
+        from . import triton_gpu, triton_interpreter, triton_offline  # noqa: F401
 
         if tier != "interpret":
             import triton.backends.nvidia.compiler
