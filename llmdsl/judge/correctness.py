@@ -47,8 +47,9 @@ class Expected:
 def half_ulp(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """Half the spacing of `dtype` at |x|: the largest rounding error of a value of that size. Shape of x, float64."""
     bits, least = _FORMAT[dtype]
-    _, exponent = torch.frexp(x.abs().double())  # |x| in [2^(e-1), 2^e)
-    return torch.ldexp(torch.ones_like(x, dtype=torch.float64), (exponent - 1).clamp(min=least) - bits)
+    _, exponent = torch.frexp(x.abs().double())  # |x| in [2^(e-1), 2^e), but e = 0 for zero
+    exponent = torch.where(x == 0, least, exponent - 1).clamp(min=least)
+    return torch.ldexp(torch.ones_like(x, dtype=torch.float64), exponent - bits)
 
 
 def unit_roundoff(dtype: torch.dtype) -> float:

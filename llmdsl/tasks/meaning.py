@@ -32,7 +32,7 @@ class Meaning:
     `magnitude(*args)` (optional, same outputs) is the sum of the absolute values of the terms each output element
     is made of, in float64; |truth| where it is missing.
     `good(*args)` (optional) is a standard implementation in the case's dtype, where the float32 one is not: it
-    gets the raw arguments.
+    gets the raw arguments. `eager(*args)` (optional) is what a PyTorch user would write, where the entry is not.
     """
 
     task: Task
@@ -69,8 +69,8 @@ class Meaning:
         )
 
     def eager(self, args: Args) -> Tensors:
-        """The op as plain PyTorch in the arguments' own dtype: the speed baseline."""
-        return _outputs(self._entry(*args.values()))
+        """The op as plain PyTorch in the arguments' own dtype, the speed baseline: the task's `eager` or its entry."""
+        return _outputs(getattr(self.module, "eager", self._entry)(*args.values()))
 
     @property
     def _entry(self) -> Callable[..., Any]:
