@@ -69,22 +69,25 @@ def shown(diagnostics: tuple[Diagnostic, ...], task: Task) -> list[Shown]:
     visible = {case.id: case for case in task.cases if not case.hidden}
     hidden = {case.id for case in task.cases if case.hidden}
     budget = DIAGNOSTICS_BUDGET // max(1, len(diagnostics))
-    result: list[Shown] = []
+    result: dict[tuple[str, str], Shown] = {}  # the same fault on several shapes is told once
     for diagnostic in diagnostics:
         heading = diagnostic.kind.replace("_", " ").capitalize()
         if diagnostic.line is not None:
             heading += f", line {diagnostic.line}"
         case = (diagnostic.case or "").partition("@")[0]
         if case in hidden:
-            result.append(Shown(f"{diagnostic.kind.replace('_', ' ').capitalize()}, on a shape that is not listed:",
-                                "The file must be right for every shape."))  # fmt: skip
+            heading = f"{diagnostic.kind.replace('_', ' ').capitalize()}, on a shape that is not listed:"
+            result.setdefault(
+                (diagnostic.kind, ""), Shown(heading, "The file must be right for every shape.")
+            )
             continue
         if case in visible:
             sizes = ", ".join(f"{name}={value}" for name, value in visible[case].params.items())
             layout = "" if visible[case].layout == "contiguous" else f", {visible[case].layout}"
             heading += f", on {sizes} ({visible[case].dtype}{layout})"
-        result.append(Shown(heading + ":", clip(diagnostic.message, budget)))
-    return list(dict.fromkeys(result))
+        text = clip(diagnostic.message, budget)
+        result.setdefault((diagnostic.kind, text), Shown(heading + ":", text))
+    return list(result.values())
 
 
 def clip(text: str, budget: int) -> str:
