@@ -7,7 +7,8 @@ from tests.judge.test_tiers import GOOD
 
 CONFIGS = "[triton.Config({}, num_warps=4), triton.Config({}, num_warps=8, pre_hook=lambda names: None)]"
 TUNED = GOOD.replace(
-    "@triton.jit\n", f'@triton.autotune(configs={CONFIGS}, key=["n_cols"])\n@triton.heuristics({{}})\n@triton.jit\n'
+    "@triton.jit\n",
+    f'@triton.autotune(configs={CONFIGS}, key=["n_cols"])\n@triton.heuristics({{}})\n@triton.jit\n',
 )
 
 
