@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from llmdsl.generate.prompt import Context, cold_messages, render
+from llmdsl.generate.prompt import LAYOUTS, Context, cold_messages, render
 from llmdsl.judge.verdict import Outcome
 from llmdsl.models.base import Message
 
@@ -83,8 +83,8 @@ def shown(diagnostics: tuple[Diagnostic, ...], task: Task) -> list[Shown]:
             continue
         if case in visible:
             sizes = ", ".join(f"{name}={value}" for name, value in visible[case].params.items())
-            layout = "" if visible[case].layout == "contiguous" else f", {visible[case].layout}"
-            heading += f", on {sizes} ({visible[case].dtype}{layout})"
+            layout = LAYOUTS.get(visible[case].layout, visible[case].layout)
+            heading += f", on {sizes} ({visible[case].dtype}{layout and '; '}{layout})"
         text = clip(diagnostic.message, budget)
         result.setdefault((diagnostic.kind, text), Shown(heading + ":", text))
     return list(result.values())

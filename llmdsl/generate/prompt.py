@@ -22,12 +22,14 @@ CONTEXTS: tuple[Context, ...] = get_args(Context)
 """What a prompt holds, each with all before it: the bare function, its types and shapes, the DSL's guide, an example."""
 
 _PYTHON = {"tensor": "torch.Tensor", "int": "int", "float": "float", "bool": "bool"}
-_LAYOUTS = {
+LAYOUTS = {
     "contiguous": "",
     "transposed": "tensors with their last two dimensions swapped in memory, so that the last stride is not 1",
     "sliced": "tensors cut out of wider rows: the last stride is 1, the row stride larger than the row",
     "offset": "contiguous tensors that are not aligned to 16 bytes",
+    "heads_last": "tensors whose memory order is (batch, sequence, heads, head_dim)",
 }
+"""What a case's layout means to who must write code for it."""
 
 
 def cold_messages(task: Task, dsl: Dsl, context: Context = "guide+example") -> tuple[Message, ...]:
@@ -120,7 +122,7 @@ def _case_lines(cases: Iterable[Case]) -> list[str]:
     grouped: dict[tuple[str, str], list[str]] = {}
     for case in cases:
         sizes = ", ".join(f"{name}={value}" for name, value in case.params.items())
-        grouped.setdefault((sizes, _LAYOUTS.get(case.layout, case.layout)), []).append(case.dtype)
+        grouped.setdefault((sizes, LAYOUTS.get(case.layout, case.layout)), []).append(case.dtype)
     return [
         f"{sizes} ({', '.join(dict.fromkeys(dtypes))})" + (f"; {layout}" if layout else "")
         for (sizes, layout), dtypes in grouped.items()

@@ -50,7 +50,18 @@ def test_a_layout_is_named() -> None:
     (one,) = shown(
         (Diagnostic(kind="wrong_elements", message="y[0, 1] is wrong", case="transposed-float32"),), TASK
     )
-    assert one.heading == "Wrong elements, on rows=33, cols=47 (float32, transposed):"
+    assert (
+        one.heading
+        == "Wrong elements, on rows=33, cols=47 (float32; tensors with their last two dimensions swapped in memory, so that the last stride is not 1):"
+    )
+
+
+def test_the_same_fault_on_several_shapes_is_told_once() -> None:
+    said = [Diagnostic(kind="foreign_op", message="torch.softmax", case=case.id) for case in TASK.test_cases]
+    assert [one.text for one in shown(tuple(said), TASK)] == [
+        "torch.softmax",
+        "The file must be right for every shape.",
+    ]
 
 
 def test_diagnostics_and_candidates_are_cut() -> None:

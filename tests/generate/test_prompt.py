@@ -14,7 +14,7 @@ from llmdsl import resources
 from llmdsl.dsls.registry import dsl_names, load_dsl
 from llmdsl.errors import MissingPrompt
 from llmdsl.generate.feedback import repair_messages
-from llmdsl.generate.prompt import CONTEXTS, cold_messages, prompts_hash, render, signature
+from llmdsl.generate.prompt import CONTEXTS, LAYOUTS, cold_messages, prompts_hash, render, signature
 from llmdsl.judge.verdict import Diagnostic
 from llmdsl.tasks.load import load_task, task_names
 from llmdsl.tasks.task import Task
@@ -184,3 +184,8 @@ print("right")
     done = subprocess.run([sys.executable, str(program)], env={"TRITON_INTERPRET": "1", "PATH": "/usr/bin:/bin"},
                           capture_output=True, text=True)  # fmt: skip
     assert done.stdout == "right\n", done.stderr
+
+
+@pytest.mark.parametrize("name", task_names())
+def test_every_layout_is_explained(name: str) -> None:
+    assert {case.layout for case in load_task(name).cases} <= LAYOUTS.keys()
