@@ -8,13 +8,16 @@ import triton.language as tl
 @triton.jit
 def cumsum_kernel(x, y, rows, cols, stride_row, stride_col, ROWS: tl.constexpr, BLOCK: tl.constexpr):
     row = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)).to(tl.int64)[:, None]
+    lane = tl.arange(0, BLOCK)[None, :]
     carry = tl.zeros((ROWS,), tl.float32)
     for start in range(0, cols, BLOCK):
-        col = (start + tl.arange(0, BLOCK)).to(tl.int64)[None, :]
+        col = (start + lane).to(tl.int64)
         mask = (row < rows) & (col < cols)
         v = tl.load(x + row * stride_row + col * stride_col, mask=mask, other=0.0).to(tl.float32)
-        tl.store(y + row * cols + col, tl.cumsum(v, axis=1) + carry[:, None], mask=mask)
-        carry += tl.sum(v, axis=1)
+        sums = tl.cumsum(v, axis=1) + carry[:, None]
+        tl.store(y + row * cols + col, sums, mask=mask)
+        # The last lane of the block is the new carry (lanes past the row added 0).
+        carry = tl.sum(tl.where(lane == BLOCK - 1, sums, 0.0), axis=1)
 
 
 def cumsum(x):
