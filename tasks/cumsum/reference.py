@@ -12,4 +12,4 @@ def cumsum(x):
 def magnitude(x):
     # The error of summing one after the other grows like sqrt(n) (Higham 2002, section 4.2); trees do better.
     n = torch.arange(1, x.shape[-1] + 1, device=x.device)
-    return torch.cumsum(x.abs(), dim=-1) * (1 + n.sqrt() / 4)
+    return torch.cumsum(x.abs(), dim=-1) * (1 + n.sqrt() / 2)
