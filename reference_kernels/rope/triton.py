@@ -26,9 +26,10 @@ def rope_kernel(x, cos, sin, out, heads, positions, half, stride_b, stride_h, st
 def rope(x, cos, sin):
     batch, heads, positions, head_dim = x.shape
     out = torch.empty((batch, heads, positions, head_dim), dtype=x.dtype, device=x.device)
-    block = triton.next_power_of_2(head_dim // 2)
+    half = head_dim // 2
+    block = triton.next_power_of_2(half)
     together = min(triton.next_power_of_2(heads), max(1, 2048 // block))
     rope_kernel[(positions, triton.cdiv(heads, together), batch)](
-        x, cos, sin, out, heads, positions, head_dim // 2, *x.stride(), HEADS=together, BLOCK=block, num_warps=4
+        x, cos, sin, out, heads, positions, half, *x.stride(), HEADS=together, BLOCK=block, num_warps=4
     )
     return out

@@ -2,11 +2,13 @@ import torch
 
 
 def inputs(make, batch, heads, positions, head_dim):
-    if make.case.layout == "heads_last":  # (batch, positions, heads, head_dim) in memory, as a projection leaves it
+    if make.case.layout == "heads_last":
+        # (batch, positions, heads, head_dim) in memory, as a projection leaves it
         x = make.tensor((batch, positions, heads, head_dim), layout="contiguous").transpose(1, 2)
     else:
         x = make.tensor((batch, heads, positions, head_dim))
-    frequency = 500000.0 ** (-torch.arange(0, head_dim, 2, device=make.device, dtype=torch.float64) / head_dim)
+    even = torch.arange(0, head_dim, 2, device=make.device, dtype=torch.float64)
+    frequency = 500000.0 ** (-even / head_dim)
     start = make.integer(0, 1000)  # a decode step's tables do not start at position 0
     angle = (start + torch.arange(positions, device=make.device, dtype=torch.float64))[:, None] * frequency
     return {"x": x, "cos": angle.cos().float(), "sin": angle.sin().float()}
