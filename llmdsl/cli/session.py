@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from llmdsl.models.base import Model
     from llmdsl.score.report import Report
     from llmdsl.store.history import History
+    from llmdsl.store.records import RunConfig
     from llmdsl.store.run import RunFolder
 
 
@@ -103,7 +104,7 @@ def _evaluate(choice: Choice) -> int:
             folder.check(config)
         budget = Budget(choice.max_cost, choice.max_tokens)
         budget.require_prices(name for name in config.models if cost(name, Usage(input=1, output=1)) is None)
-        models = {name: create_model(name, base_url=config.base_url) for name in config.models}
+        models = {name: create_model(name, base_url=_address(name, config)) for name in config.models}
         workers = 1 if config.tier == "gpu" else max(1, (os.cpu_count() or 2) // 2)
         judge = stack.enter_context(Judge(tier=config.tier, archs=config.archs, workers=workers,
                                           unsafe_no_sandbox=choice.unsafe_no_sandbox))  # fmt: skip
@@ -117,6 +118,12 @@ def _evaluate(choice: Choice) -> int:
             _say(f"Interrupted. What was answered is kept; go on with: llmdsl eval --resume {folder.path}")
             return 130
     return _conclude(choice, folder, out_of_budget)
+
+
+def _address(model: str, config: RunConfig) -> str | None:
+    """--base-url is for openai-compat models, where there are any: another provider's key must not go there."""
+    compatible = [name for name in config.models if name.startswith("openai-compat/")]
+    return config.base_url if not compatible or model in compatible else None
 
 
 async def _session(choice: Choice, plan: Plan, folder: RunFolder, judge: Judge, models: dict[str, Model],

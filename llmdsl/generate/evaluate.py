@@ -118,7 +118,8 @@ class Evaluation:
         if (known := self._history.get(key)) and known.completion:
             self._emit(Answered(key, known.completion.completion, self.spent, recorded=True))
             return known.completion.completion
-        request = self._request(key, messages)
+        request = Request(messages=messages, sampling=self._config.sampling, task=key.task, dsl=key.dsl, sample=key.sample,
+                          attempt=key.attempt)  # fmt: skip
         usage = typical_usage(messages, request.sampling)
         async with (
             self._requests,
@@ -140,13 +141,6 @@ class Evaluation:
             self._spend(key, completion)
         self._emit(Answered(key, completion, self.spent))
         return completion
-
-    def _request(self, key: Key, messages: tuple[Message, ...]) -> Request:
-        sampling = self._config.sampling
-        if sampling.seed is not None:
-            sampling = sampling.model_copy(update={"seed": sampling.seed + key.sample})
-        return Request(messages=messages, sampling=sampling, task=key.task, dsl=key.dsl, sample=key.sample,
-                       attempt=key.attempt)  # fmt: skip
 
     def _failed(self, key: Key, kind: str, message: str, retries: int) -> None:
         record = storable(

@@ -48,8 +48,8 @@ class Slot(NamedTuple):
 class RunConfig(Record):
     """What makes two runs the same question. `llmdsl eval --resume` refuses a run whose config differs.
 
-    `archs` is empty where each DSL's own were asked for. `sampling.seed` is that of sample 0; sample n asks with
-    seed + n. `prompts_hash` covers every prompt of the run as it is sent cold, and the feedback template.
+    `archs` is empty where each DSL's own were asked for. `sampling.seed` is that of sample 0; the
+    provider asks for sample n with seed + n. `prompts_hash` covers every prompt of the run as it is sent cold, and the feedback template.
     """
 
     models: tuple[str, ...]

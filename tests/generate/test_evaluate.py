@@ -164,10 +164,15 @@ def test_an_infra_error_is_judged_again(tmp_path: Path) -> None:
     assert outcomes(tmp_path) == {(0, 1): "correct"}
 
 
-def test_seeds_differ_by_sample(tmp_path: Path) -> None:
+def test_a_request_says_which_sample_it_is_for(tmp_path: Path) -> None:
+    """Providers make the sample's seed of it."""
     model = WordModel(lambda request: answer("crash"))
     evaluate(tmp_path, config(samples=3, sampling=Sampling(seed=7)), model)
-    assert sorted(request.sampling.seed for request in model.asked) == [7, 8, 9]
+    asked = [
+        (request.sampling.seed, request.sample, request.attempt, request.task, request.dsl)
+        for request in model.asked
+    ]
+    assert sorted(asked) == [(7, sample, 1, "softmax", "triton") for sample in range(3)]
 
 
 def test_lone_surrogates_keep_no_answer_from_disk(tmp_path: Path) -> None:
