@@ -59,7 +59,7 @@ class InputMaker:
             case "small":
                 return x / 1024
             case "mixed":
-                rows = torch.rand(shape[:-1] + (1,), generator=self._generator, device=self.device) * 12 - 6
+                rows = torch.rand((*shape[:-1], 1), generator=self._generator, device=self.device) * 12 - 6
                 return x * torch.exp2(rows)
             case "structured":
                 index = torch.arange(math.prod(shape), device=self.device, dtype=torch.float64).reshape(shape)
