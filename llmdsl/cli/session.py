@@ -50,7 +50,7 @@ def _print_estimates(ahead: list[Estimate]) -> None:
     from llmdsl.cli.clean import clean
     from llmdsl.cli.tables import dollars
 
-    table = Table(title=Text("Dry run: nothing was asked"), title_justify="left")
+    table = Table()
     for header in (
         "model",
         "requests",
@@ -68,6 +68,7 @@ def _print_estimates(ahead: list[Estimate]) -> None:
         table.add_row(Text(clean(each.model)), *(f"{n:,}" for n in numbers), dollars(each.cost),
                       f"{each.requests_at_most:,}", f"{most:,}", dollars(each.cost_at_most))  # fmt: skip
     console = Console()
+    console.print(Text("Dry run: nothing was asked", style="bold"))
     console.print(table)
     console.print(
         Text("Tokens are counted roughly (four characters each). `?`: no price is known.", style="dim")

@@ -24,7 +24,9 @@ def print_report(console: Console, report: Report) -> None:
     """Both tables, what they mean, and what went wrong first for each model."""
     from rich.text import Text
 
+    console.print(Text(f"Outcomes in tier {report.tier}", style="bold"))
     console.print(outcome_table(report))
+    console.print(Text("Scores", style="bold"))
     console.print(score_table(report))
     console.print(Text(notes(report), style="dim"))
 
@@ -34,7 +36,7 @@ def outcome_table(report: Report) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=Text(f"Outcomes in tier {report.tier}"), title_justify="left")
+    table = Table()
     table.add_column("task")
     for score in report.scores:
         table.add_column(_header(report, score))
@@ -72,7 +74,7 @@ def score_table(report: Report) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=Text("Scores"), title_justify="left")
+    table = Table()
     table.add_column("score")
     for score in report.scores:
         table.add_column(_header(report, score))

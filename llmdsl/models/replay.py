@@ -20,7 +20,7 @@ class Replay:
         from llmdsl.store.run import RunFolder
 
         self.name = spec
-        records = list(RunFolder(run).completions())
+        records = list(RunFolder.open(run).completions())
         models = sorted({record.key.model for record in records})
         if not model and len(models) > 1:
             raise ModelError(

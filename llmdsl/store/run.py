@@ -118,6 +118,10 @@ class RunFolder:
         except FileNotFoundError:
             return
 
+    def completions(self) -> Iterator[CompletionRecord]:
+        """The answers among them, the first of each attempt first."""
+        return (record for record in self.records() if isinstance(record, CompletionRecord))
+
     def close(self) -> None:
         """Gives the lock back."""
         if self._fd is not None:
