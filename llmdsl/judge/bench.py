@@ -19,6 +19,7 @@ from llmdsl.judge.correctness import expect
 from llmdsl.judge.hardware import floor_us, l2_bytes
 from llmdsl.judge.verdict import Diagnostic, Outcome, Timing
 from llmdsl.runner.stopwatch import Stopwatch
+from llmdsl.tasks.meaning import Args
 from llmdsl.tasks.task import Case
 
 if TYPE_CHECKING:
@@ -41,7 +42,9 @@ class Bench:
         self.flush = torch.empty(4 * l2_bytes(), dtype=torch.uint8, device="cuda")
         self.claims: list[float] = []
         self.end_to_end: list[float] = []
+        self.eager: list[float] = []
         self.walls: dict[int, list[float]] = {calls: [] for calls in _CALLS}
+        self.baseline_walls: dict[int, list[float]] = {calls: [] for calls in _CALLS}
         self.method = ""
 
     def run(self) -> Timing:
@@ -50,7 +53,6 @@ class Bench:
         args = self.meaning.make_inputs(self.case, rng.getrandbits(62), "cuda")
         region = self.trial.region(args, expect(self.meaning, self.case, args))
         baseline = Stopwatch(lambda: self.meaning.eager(args), self.flush.numel())
-        eager: list[float] = []
         try:
             self.trial.call(self.case, region, ghost=False)  # maps the region in the runner
             self._ask(region, calls=2, end_to_end=0)  # compiles, captures, warms up
@@ -58,18 +60,28 @@ class Bench:
                 calls = _CALLS[number // 2 % 2]
                 candidate_first = number % 2 == 0
                 if candidate_first:
-                    self._round(region, rng.getrandbits(62), calls)
-                eager += baseline.device_us(calls)
+                    self._round(args, region, rng.getrandbits(62), calls)
+                self._baseline_round(baseline, calls)
                 if not candidate_first:
-                    self._round(region, rng.getrandbits(62), calls)
+                    self._round(args, region, rng.getrandbits(62), calls)
             self.end_to_end = self._ask(region, calls=1, end_to_end=_END_TO_END).end_to_end_us
         finally:
             region.close()
-        return self._timing(eager)
+        return self._timing()
 
-    def _round(self, region: CaseRegion, seed: int, calls: int) -> None:
+    def _baseline_round(self, baseline: Stopwatch, calls: int) -> None:
+        torch.cuda.synchronize()
+        started = time.perf_counter()
+        self.eager += baseline.device_us(calls)
+        self.baseline_walls[calls].append((time.perf_counter() - started) * 1e6)
+
+    def _round(self, first: Args, region: CaseRegion, seed: int, calls: int) -> None:
         """Fresh values, `calls` timed calls, and the last one's output checked."""
-        args = self.meaning.make_inputs(self.case, seed, "cuda")
+        fresh = self.meaning.make_inputs(self.case, seed, "cuda")
+        # Scalars stay: they are captured with the call.
+        args = {
+            name: value if isinstance(value, torch.Tensor) else first[name] for name, value in fresh.items()
+        }
         expected = expect(self.meaning, self.case, args)
         region.reveal(args)
         torch.cuda.synchronize()
@@ -104,13 +116,14 @@ class Bench:
             self._stop(Outcome.tampered, "protocol", "another number of times came back than was asked for")
         return answer
 
-    def _timing(self, eager: list[float]) -> Timing:
+    def _timing(self) -> Timing:
         from llmdsl.judge.trial import Stop
 
         claim = statistics.median(self.claims)
-        short, long = _CALLS
-        per_call = (min(self.walls[long]) - min(self.walls[short])) / (long - short)
-        witness = per_call - self._flush_us()
+        # Between two calls lie a flush and the launch of a graph. What they cost shows on the baseline, which the
+        # judge runs the same way itself: its wall time a call, less its device time.
+        between = _per_call(self.baseline_walls) - statistics.median(self.eager)
+        witness = _per_call(self.walls) - between
         floor = floor_us(self.trial.task, self.case, torch.cuda.get_device_name(0), l2_bytes())
         text = ""
         if floor is not None and claim < floor:
@@ -123,19 +136,20 @@ class Bench:
             raise Stop(Outcome.tampered, Diagnostic(kind="clock", message=text, case=self.case.id))
         return Timing(
             candidate_us=claim, candidate_interval_us=median_interval(self.claims),
-            baselines_us={"eager": statistics.median(eager)}, end_to_end_us=statistics.median(self.end_to_end),
+            baselines_us={"eager": statistics.median(self.eager)}, end_to_end_us=statistics.median(self.end_to_end),
             witness_us=witness, floor_us=floor, calls=len(self.claims), method=self.method,
         )  # fmt: skip
-
-    def _flush_us(self) -> float:
-        """Device time of one flush, as the runner does it between calls."""
-        stopwatch = Stopwatch(self.flush.zero_, 1)
-        return statistics.median(stopwatch.device_us(20))
 
     def _stop(self, outcome: Outcome, kind: str, message: str) -> None:
         from llmdsl.judge.trial import Stop
 
         raise Stop(outcome, Diagnostic(kind=kind, message=message, case=self.case.id))
+
+
+def _per_call(walls: dict[int, list[float]]) -> float:
+    """Wall time of one call, microseconds: the difference of long and short rounds, free of a round's own cost."""
+    short, long = _CALLS
+    return (min(walls[long]) - min(walls[short])) / (long - short)
 
 
 def median_interval(values: list[float]) -> tuple[float, float]:

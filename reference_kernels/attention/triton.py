@@ -1,69 +1,63 @@
 """Flash attention, forward: a program per block of queries walks over the keys with an online softmax.
 
 Whole blocks of keys below the diagonal need no mask; only the last ones of a causal row, and the ragged end, do.
+TMA brings the blocks where it can address the tensors: without pointers in registers the large tiles fit.
 """
 
 import torch
 import triton
 import triton.language as tl
+from triton.tools.tensor_descriptor import TensorDescriptor
 
 
 @triton.jit
-def attend(acc, total, top, q, k_ptrs, v_ptrs, stride_kn, stride_vn, lo, hi, offset, rows, cols, dims, keys, scale,
-           CAUSAL: tl.constexpr, MASKED: tl.constexpr, PADDED: tl.constexpr, BLOCK_N: tl.constexpr,
-           PRECISION: tl.constexpr):  # fmt: skip
-    """Online softmax over the keys [lo, hi), where the pointers stand at key lo. `top` is in units of log2."""
-    for start in range(lo, hi, BLOCK_N):
-        n = start + cols
-        if PADDED:
-            k = tl.load(k_ptrs, mask=(dims[:, None] < PADDED) & (n[None, :] < keys), other=0.0)
-        elif MASKED:
-            k = tl.load(k_ptrs, mask=n[None, :] < keys, other=0.0)
-        else:
-            k = tl.load(k_ptrs)
-        scores = tl.dot(q, k, input_precision=PRECISION) * scale
+def load_block(source, batch, head, start, length, stride_b, stride_h, stride_n, TMA: tl.constexpr, BLOCK: tl.constexpr,
+               HEAD_DIM: tl.constexpr, BLOCK_D: tl.constexpr):  # fmt: skip
+    """(BLOCK, BLOCK_D) values of one head from row `start` on; 0 outside of it."""
+    if TMA:
+        return source.load([batch, head, start, 0]).reshape(BLOCK, BLOCK_D)
+    n = (start + tl.arange(0, BLOCK)).to(tl.int64)[:, None]
+    d = tl.arange(0, BLOCK_D)[None, :]
+    pointers = source + batch.to(tl.int64) * stride_b + head.to(tl.int64) * stride_h + n * stride_n + d
+    return tl.load(pointers, mask=(n < length) & (d < HEAD_DIM), other=0.0)
+
+
+@triton.jit
+def attend(acc, total, top, q, k_source, v_source, batch, head, lo, hi, offset, rows, keys, scale,
+           k_b, k_h, k_n, v_b, v_h, v_n, CAUSAL: tl.constexpr, MASKED: tl.constexpr, TMA: tl.constexpr,
+           BLOCK_N: tl.constexpr, HEAD_DIM: tl.constexpr, BLOCK_D: tl.constexpr):  # fmt: skip
+    """Online softmax over the keys [lo, hi). `top` is in units of log2."""
+    for start in tl.range(lo, hi, BLOCK_N):
+        k = load_block(k_source, batch, head, start, keys, k_b, k_h, k_n, TMA, BLOCK_N, HEAD_DIM, BLOCK_D)
+        scores = tl.dot(q, k.T, input_precision="ieee") * scale
         if MASKED:
+            n = start + tl.arange(0, BLOCK_N)
             seen = n[None, :] < keys
             if CAUSAL:
                 seen = seen & (n[None, :] <= rows[:, None] + offset)
             scores = tl.where(seen, scores, -float("inf"))
+        # Every row sees key 0 in the first block, so the maximum is never -inf.
         new = tl.maximum(top, tl.max(scores, axis=1))
-        # A row that has seen no key yet keeps -inf as its maximum: subtract 0 there, not -inf.
-        base = tl.where(new == -float("inf"), 0.0, new)
-        p = tl.exp2(scores - base[:, None])
-        shrink = tl.exp2(top - base)
+        p = tl.exp2(scores - new[:, None])
+        shrink = tl.exp2(top - new)
         total = total * shrink + tl.sum(p, axis=1)
-        if PADDED:
-            v = tl.load(v_ptrs, mask=(dims[None, :] < PADDED) & (n[:, None] < keys), other=0.0)
-        elif MASKED:
-            v = tl.load(v_ptrs, mask=n[:, None] < keys, other=0.0)
-        else:
-            v = tl.load(v_ptrs)
-        acc = tl.dot(p.to(v.dtype), v, acc * shrink[:, None], input_precision=PRECISION)
+        v = load_block(v_source, batch, head, start, keys, v_b, v_h, v_n, TMA, BLOCK_N, HEAD_DIM, BLOCK_D)
+        acc = tl.dot(p.to(v.dtype), v, acc * shrink[:, None], input_precision="ieee")
         top = new
-        k_ptrs += BLOCK_N * stride_kn
-        v_ptrs += BLOCK_N * stride_vn
-    return acc, total, top, k_ptrs, v_ptrs
+    return acc, total, top
 
 
 @triton.jit
-def attention_kernel(q_ptr, k_ptr, v_ptr, out_ptr, queries, keys, heads, group, scale,
-                     stride_qb, stride_qh, stride_qm, stride_kb, stride_kh, stride_kn, stride_vb, stride_vh, stride_vn,
-                     HEAD_DIM: tl.constexpr, BLOCK_D: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
-                     CAUSAL: tl.constexpr, PRECISION: tl.constexpr):  # fmt: skip
+def attention_kernel(q_source, k_source, v_source, out, queries, keys, heads, group, scale, q_b, q_h, q_m, k_b, k_h, k_n,
+                     v_b, v_h, v_n, CAUSAL: tl.constexpr, TMA: tl.constexpr, HEAD_DIM: tl.constexpr,
+                     BLOCK_D: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):  # fmt: skip
     # The longest causal rows first, so that the short ones fill the gaps at the end.
     block = tl.num_programs(0) - 1 - tl.program_id(0) if CAUSAL else tl.program_id(0)
-    batch = (tl.program_id(1) // heads).to(tl.int64)
-    head = (tl.program_id(1) % heads).to(tl.int64)
+    batch = tl.program_id(1) // heads
+    head = tl.program_id(1) % heads
+    kv_head = head // group
     rows = block * BLOCK_M + tl.arange(0, BLOCK_M)
-    cols = tl.arange(0, BLOCK_N)
-    dims = tl.arange(0, BLOCK_D)
-    PADDED: tl.constexpr = HEAD_DIM if HEAD_DIM != BLOCK_D else 0
-
-    q_ptrs = q_ptr + batch * stride_qb + head * stride_qh + rows[:, None].to(tl.int64) * stride_qm + dims[None, :]
-    q = tl.load(q_ptrs, mask=(rows[:, None] < queries) & (dims[None, :] < HEAD_DIM), other=0.0)
-    k_ptrs = k_ptr + batch * stride_kb + (head // group) * stride_kh + cols[None, :].to(tl.int64) * stride_kn + dims[:, None]
-    v_ptrs = v_ptr + batch * stride_vb + (head // group) * stride_vh + cols[:, None].to(tl.int64) * stride_vn + dims[None, :]
+    q = load_block(q_source, batch, head, block * BLOCK_M, queries, q_b, q_h, q_m, TMA, BLOCK_M, HEAD_DIM, BLOCK_D)
 
     acc = tl.zeros((BLOCK_M, BLOCK_D), tl.float32)
     total = tl.zeros((BLOCK_M,), tl.float32)
@@ -71,33 +65,45 @@ def attention_kernel(q_ptr, k_ptr, v_ptr, out_ptr, queries, keys, heads, group, 
     scale_log2 = scale * 1.4426950408889634  # exp(x) = exp2(x * log2(e))
     offset = keys - queries
     if CAUSAL:
-        whole = tl.maximum(0, (block * BLOCK_M + offset + 1) // BLOCK_N * BLOCK_N)
+        whole = (block * BLOCK_M + offset + 1) // BLOCK_N * BLOCK_N
         end = tl.minimum(keys, (block + 1) * BLOCK_M + offset)
     else:
         whole = keys // BLOCK_N * BLOCK_N
         end = keys
-    acc, total, top, k_ptrs, v_ptrs = attend(acc, total, top, q, k_ptrs, v_ptrs, stride_kn, stride_vn, 0, whole, offset, rows, cols, dims,
-                             keys, scale_log2, CAUSAL, False, PADDED, BLOCK_N, PRECISION)  # fmt: skip
-    acc, total, top, k_ptrs, v_ptrs = attend(acc, total, top, q, k_ptrs, v_ptrs, stride_kn, stride_vn, whole, end, offset, rows, cols, dims,
-                             keys, scale_log2, CAUSAL, True, PADDED, BLOCK_N, PRECISION)  # fmt: skip
+    acc, total, top = attend(acc, total, top, q, k_source, v_source, batch, kv_head, 0, whole, offset, rows, keys, scale_log2,
+                             k_b, k_h, k_n, v_b, v_h, v_n, CAUSAL, False, TMA, BLOCK_N, HEAD_DIM, BLOCK_D)  # fmt: skip
+    acc, total, top = attend(acc, total, top, q, k_source, v_source, batch, kv_head, whole, end, offset, rows, keys, scale_log2,
+                             k_b, k_h, k_n, v_b, v_h, v_n, CAUSAL, True, TMA, BLOCK_N, HEAD_DIM, BLOCK_D)  # fmt: skip
 
-    out = acc / total[:, None]
+    d = tl.arange(0, BLOCK_D)[None, :]
     row = (tl.program_id(1).to(tl.int64) * queries + rows)[:, None] * HEAD_DIM
-    tl.store(out_ptr + row + dims[None, :], out, mask=(rows[:, None] < queries) & (dims[None, :] < HEAD_DIM))
+    tl.store(out + row + d, acc / total[:, None], mask=(rows[:, None] < queries) & (d < HEAD_DIM))
+
+
+def for_tma(x):
+    """TMA wants a last stride of 1, other strides and the base in multiples of 16 bytes."""
+    return x.data_ptr() % 16 == 0 and all(stride * x.element_size() % 16 == 0 for stride in x.stride()[:-1])
 
 
 def attention(q, k, v, causal, scale):
     batch, heads, queries, head_dim = q.shape
     kv_heads, keys = k.shape[1], k.shape[2]
     out = torch.empty((batch, heads, queries, head_dim), dtype=q.dtype, device=q.device)
-    wide = q.dtype == torch.float32
-    block_m, block_n = (32, 32) if wide else (128, 64) if head_dim <= 64 else (128, 128)
-    if queries < 128 and not wide:
-        block_m, block_n = 64, 64
-    grid = (triton.cdiv(queries, block_m), batch * heads)
-    attention_kernel[grid](
-        q, k, v, out, queries, keys, heads, heads // kv_heads, scale, *q.stride()[:3], *k.stride()[:3], *v.stride()[:3],
-        HEAD_DIM=head_dim, BLOCK_D=max(16, triton.next_power_of_2(head_dim)), BLOCK_M=block_m, BLOCK_N=block_n,
-        CAUSAL=causal, PRECISION="ieee", num_warps=8 if block_m == 128 else 4, num_stages=2 if head_dim > 64 else 3,
+    block_d = max(16, triton.next_power_of_2(head_dim))
+    if q.element_size() == 4:
+        block_m, block_n, warps, stages = 32, 32, 4, 2
+    elif queries < 128:
+        block_m, block_n, warps, stages = 64, 64, 4, 2
+    else:
+        block_m, block_n, warps, stages = 128, 128, 8, 3 if head_dim <= 64 else 2
+    tma = q.element_size() == 2 and head_dim == block_d and for_tma(q) and for_tma(k) and for_tma(v)
+    sources = (q, k, v)
+    if tma:
+        blocks = (block_m, block_n, block_n)
+        sources = [TensorDescriptor.from_tensor(x, [1, 1, n, block_d]) for x, n in zip(sources, blocks)]
+    attention_kernel[(triton.cdiv(queries, block_m), batch * heads)](
+        *sources, out, queries, keys, heads, heads // kv_heads, scale, *q.stride()[:3], *k.stride()[:3], *v.stride()[:3],
+        CAUSAL=causal, TMA=tma, HEAD_DIM=head_dim, BLOCK_D=block_d, BLOCK_M=block_m, BLOCK_N=block_n,
+        num_warps=warps, num_stages=stages,
     )  # fmt: skip
     return out
