@@ -15,11 +15,13 @@ def load_block(source, batch, head, start, length, stride_b, stride_h, stride_n,
                HEAD_DIM: tl.constexpr, BLOCK_D: tl.constexpr):  # fmt: skip
     """(BLOCK, BLOCK_D) values of one head from row `start` on; 0 outside of it."""
     if TMA:
-        return source.load([batch, head, start, 0]).reshape(BLOCK, BLOCK_D)
-    n = (start + tl.arange(0, BLOCK)).to(tl.int64)[:, None]
-    d = tl.arange(0, BLOCK_D)[None, :]
-    pointers = source + batch.to(tl.int64) * stride_b + head.to(tl.int64) * stride_h + n * stride_n + d
-    return tl.load(pointers, mask=(n < length) & (d < HEAD_DIM), other=0.0)
+        block = source.load([batch, head, start, 0]).reshape(BLOCK, BLOCK_D)
+    else:
+        n = (start + tl.arange(0, BLOCK)).to(tl.int64)[:, None]
+        d = tl.arange(0, BLOCK_D)[None, :]
+        pointers = source + batch.to(tl.int64) * stride_b + head.to(tl.int64) * stride_h + n * stride_n + d
+        block = tl.load(pointers, mask=(n < length) & (d < HEAD_DIM), other=0.0)
+    return block
 
 
 @triton.jit
