@@ -111,6 +111,9 @@ class Zygote:
             return None
 
     def close(self) -> None:
+        # Closing alone ends nothing while `_listen` waits on the socket: the runner would see no end of it.
+        with suppress(OSError):
+            self._control.shutdown(socket.SHUT_RDWR)
         self._control.close()
         try:
             self._process.wait(5)
