@@ -147,22 +147,17 @@ class Choice:
         """A new run's plan, or that of the run to resume with what was asked for on top."""
         from llmdsl.errors import LlmdslError
         from llmdsl.generate.plan import chosen_tasks, make_plan, replan
+        from llmdsl.judge.tiers import best_tier
 
         if folder:
             sampling = folder.config.sampling.model_copy(update=self.sampling)
             return replan(folder.config, **(self.asked | {"sampling": sampling}))
         if "models" not in self.asked:
             raise LlmdslError("which model? E.g. `llmdsl eval --model oracle --dsl triton`.")
-        fallback = {"dsls": ["triton"], "tasks": chosen_tasks([]), "tier": _best_tier()}
+        fallback = {"dsls": ["triton"], "tasks": chosen_tasks([]), "tier": best_tier()}
         return make_plan(**(fallback | self.asked), sampling=self._sampling())
 
     def _sampling(self) -> Sampling:
         from llmdsl.models.base import Sampling
 
         return Sampling(**self.sampling)
-
-
-def _best_tier() -> str:
-    from llmdsl.judge.api import best_tier
-
-    return best_tier()

@@ -89,7 +89,6 @@ def _evaluate(choice: Choice) -> int:
     import os
 
     from llmdsl.generate.budget import Budget
-    from llmdsl.judge.api import Judge
     from llmdsl.models.base import Usage
     from llmdsl.models.prices import cost
     from llmdsl.models.registry import create_model
@@ -106,6 +105,8 @@ def _evaluate(choice: Choice) -> int:
         budget = Budget(choice.max_cost, choice.max_tokens)
         budget.require_prices(name for name in config.models if cost(name, Usage(input=1, output=1)) is None)
         models = {name: create_model(name, base_url=_address(name, config)) for name in config.models}
+        from llmdsl.judge.api import Judge  # with torch: not before what is quick to refuse has been refused
+
         workers = 1 if config.tier == "gpu" else max(1, (os.cpu_count() or 2) // 2)
         judge = stack.enter_context(Judge(tier=config.tier, archs=config.archs, workers=workers,
                                           unsafe_no_sandbox=choice.unsafe_no_sandbox))  # fmt: skip

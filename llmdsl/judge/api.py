@@ -6,13 +6,13 @@ import secrets
 import threading
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
 from llmdsl.dsls.base import Dsl
 from llmdsl.dsls.registry import load_dsl
 from llmdsl.errors import InfraError
 from llmdsl.judge import hardware
 from llmdsl.judge.pool import Environment, Pool
+from llmdsl.judge.tiers import best_tier
 from llmdsl.judge.trial import Trial
 from llmdsl.judge.verdict import CaseResult, Outcome, Tier, Verdict
 from llmdsl.runner.confine import Limits
@@ -97,11 +97,6 @@ class Judge:
             kernels=tuple(sorted({name for trial in trials for name in trial.kernels})), sandbox=last.sandbox,
             versions=zygote.versions, hardware=hardware.describe() if self.tier == "gpu" else {},
         )  # fmt: skip
-
-
-def best_tier() -> Tier:
-    """`gpu` where an NVIDIA driver answers, else `interpret`."""
-    return "gpu" if Path("/dev/nvidiactl").exists() else "interpret"
 
 
 def cases_of(task: Task, tier: str) -> list[Case]:

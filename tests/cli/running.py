@@ -10,7 +10,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-c", "from llmdsl.cli.app import main; main()"]
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "120", "OPENAI_API_KEY": "none", "LLMDSL_API_KEY": "none"}
+ENVIRONMENT = {
+    **os.environ,
+    "PYTHONPATH": str(ROOT),
+    "COLUMNS": "120",
+    "OPENAI_API_KEY": "none",
+    "LLMDSL_API_KEY": "none",
+}
 
 
 def start(*arguments: object, prefix: tuple[str, ...] = ()) -> subprocess.Popen[str]:
@@ -21,7 +27,9 @@ def start(*arguments: object, prefix: tuple[str, ...] = ()) -> subprocess.Popen[
     )  # fmt: skip
 
 
-def llmdsl(*arguments: object, prefix: tuple[str, ...] = (), timeout: float = 120) -> subprocess.CompletedProcess[str]:
+def llmdsl(
+    *arguments: object, prefix: tuple[str, ...] = (), timeout: float = 120
+) -> subprocess.CompletedProcess[str]:
     """Runs `llmdsl …` to its end."""
     process = start(*arguments, prefix=prefix)
     try:

@@ -6,7 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -34,10 +34,11 @@ def serving(reply: Reply, seconds: float = 0.0) -> Iterator[Server]:
             server.bodies.append(body)
             time.sleep(server.seconds)
             text = server.reply(body)
-            try:
-                self._stream(body, text) if body.get("stream") else self._send("application/json", _whole(body, text))
-            except (BrokenPipeError, ConnectionResetError):
-                pass  # the client was killed
+            with suppress(BrokenPipeError, ConnectionResetError):  # the client was killed
+                if body.get("stream"):
+                    self._stream(body, text)
+                else:
+                    self._send("application/json", _whole(body, text))
 
         def _send(self, kind: str, content: str) -> None:
             data = content.encode()
@@ -50,7 +51,12 @@ def serving(reply: Reply, seconds: float = 0.0) -> Iterator[Server]:
         def _stream(self, body: dict[str, Any], text: str) -> None:
             common = {"id": "1", "object": "chat.completion.chunk", "created": 1, "model": body["model"]}
             chunks = [
-                common | {"choices": [{"index": 0, "delta": {"role": "assistant", "content": text}, "finish_reason": None}]},
+                common
+                | {
+                    "choices": [
+                        {"index": 0, "delta": {"role": "assistant", "content": text}, "finish_reason": None}
+                    ]
+                },
                 common | {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]},
                 common | {"choices": [], "usage": _USAGE},
             ]

@@ -53,12 +53,18 @@ def test_json_is_one_object_and_nothing_else(run: tuple[Path, Any]) -> None:
     assert report.scores[0].pass_after[2].value == 0.0
     assert "\x1b" not in done.stdout and done.stdout.isascii()
     again = llmdsl("report", path, "--json")
-    assert again.returncode == 0 and json.loads(again.stdout) == json.loads(done.stdout), "from the records alone"
+    assert again.returncode == 0 and json.loads(again.stdout) == json.loads(done.stdout), (
+        "from the records alone"
+    )
 
 
 def test_report_shows_every_attempt(run: tuple[Path, Any]) -> None:
     done = llmdsl("report", run[0])
-    assert done.returncode == 0 and "no_code → foreign_kernel" in done.stdout and "pass after 2 attempts" in done.stdout
+    assert (
+        done.returncode == 0
+        and "no_code → foreign_kernel" in done.stdout
+        and "pass after 2 attempts" in done.stdout
+    )
 
 
 def test_show_prints_prompt_answer_candidate_and_diagnostics(run: tuple[Path, Any]) -> None:
@@ -73,7 +79,11 @@ def test_show_prints_prompt_answer_candidate_and_diagnostics(run: tuple[Path, An
 
 def test_show_of_one_attempt_and_as_json(run: tuple[Path, Any]) -> None:
     done = llmdsl("show", run[0], "--attempt", 2, "--no-prompt")
-    assert "Verdict: foreign_kernel" in done.stdout and "no_code" not in done.stdout and "Prompt" not in done.stdout
+    assert (
+        "Verdict: foreign_kernel" in done.stdout
+        and "no_code" not in done.stdout
+        and "Prompt" not in done.stdout
+    )
     shown = json.loads(llmdsl("show", run[0], "--json").stdout)
     assert [each["key"]["attempt"] for each in shown["attempts"]] == [1, 2]
     assert shown["attempts"][0]["completion"]["completion"]["text"] == HOSTILE
@@ -100,7 +110,10 @@ def test_resume_of_a_complete_run_asks_nothing(run: tuple[Path, Any]) -> None:
         (["eval", "--model", "oracle", "--tasks", "softmaks"], "Did you mean 'softmax'"),
         (["eval", "--model", "oracle", "--dsl", "tritan"], "Did you mean 'triton'"),
         (["eval", "--resume", "/nowhere"], "no run at /nowhere"),
-        (["eval", "--model", "openai-compat/x", "--base-url", "http://127.0.0.1:9/v1", "--max-cost", "1"], "--max-tokens"),
+        (
+            ["eval", "--model", "openai-compat/x", "--base-url", "http://127.0.0.1:9/v1", "--max-cost", "1"],
+            "--max-tokens",
+        ),
         (["report", "/nowhere"], "no run at /nowhere"),
         (["show", "/nowhere"], "no run at /nowhere"),
     ],
@@ -116,26 +129,39 @@ def test_dry_run_asks_nothing_and_writes_nothing(tmp_path: Path) -> None:
         done = llmdsl(*ahead, "--json")
         assert done.returncode == 0 and not server.bodies and not (tmp_path / "run").exists()
         (estimate,) = json.loads(done.stdout)["estimates"]
-        assert estimate["requests"] == 3 and estimate["requests_at_most"] == 6 and estimate["input_tokens"] > 1000
+        assert (
+            estimate["requests"] == 3
+            and estimate["requests_at_most"] == 6
+            and estimate["input_tokens"] > 1000
+        )
         assert estimate["cost"] is None or estimate["cost"] == 0
         assert "Dry run: nothing was asked" in llmdsl(*ahead).stdout
 
 
 def test_the_budget_ends_a_run_cleanly(tmp_path: Path) -> None:
     with serving(lambda body: "no") as server:
-        done = llmdsl(*arguments(server, tmp_path / "run", "--samples", 20, "--max-tokens", 8000, "--concurrency", 2))
+        done = llmdsl(
+            *arguments(server, tmp_path / "run", "--samples", 20, "--max-tokens", 8000, "--concurrency", 2)
+        )
         assert done.returncode == 5 and f"--resume {tmp_path / 'run'} --max-cost" in done.stderr
         asked = len(server.bodies)
         assert 3 <= asked <= 8 and len(outcomes(tmp_path / "run")) == asked
-        done = llmdsl("eval", "--resume", tmp_path / "run", "--max-tokens", 100_000)
-        assert done.returncode == 0 and len(server.bodies) == 20
 
 
 def test_a_provider_that_is_down_is_held_against_nobody(tmp_path: Path) -> None:
-    with serving(lambda body: "no") as server:
-        pass
-    done = llmdsl(*arguments(server, tmp_path / "run", "--json"), timeout=300)
-    assert done.returncode == 4 and "--resume" in done.stderr
+    done = llmdsl(
+        "eval",
+        "--model",
+        "mock/fail",
+        "--tasks",
+        "softmax",
+        "--tier",
+        "interpret",
+        "--out",
+        tmp_path / "run",
+        "--json",
+    )
+    assert done.returncode == 4 and "--resume" in done.stderr and "server_error" in done.stderr
     report = Report.model_validate(json.loads(done.stdout))
     assert report.scores[0].beside == {"infra_error": 1} and report.scores[0].pass_at == {}
 
@@ -148,7 +174,11 @@ def test_an_interrupt_keeps_what_was_answered(tmp_path: Path) -> None:
             assert process.poll() is None, process.communicate()
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=60)
-        assert process.returncode == 130 and f"llmdsl eval --resume {tmp_path / 'run'}" in err and "Traceback" not in err
+        assert (
+            process.returncode == 130
+            and f"llmdsl eval --resume {tmp_path / 'run'}" in err
+            and "Traceback" not in err
+        )
         assert len(outcomes(tmp_path / "run")) >= len(server.bodies) - 2
 
 
@@ -161,3 +191,16 @@ def test_no_sandbox_is_refused_before_anything_is_asked(tmp_path: Path) -> None:
         done = llmdsl(*arguments(server, tmp_path / "run"), prefix=NO_NAMESPACES)
         assert done.returncode == 3, done.stderr
         assert "--unsafe-no-sandbox" in done.stderr and not server.bodies
+
+
+def test_the_oracle_and_its_replay(tmp_path: Path) -> None:
+    common = ("--tasks", "vector_add,softmax", "--tier", "interpret", "--json")
+    done = llmdsl("eval", "--model", "oracle", "--model", "mock/broken", *common, "--out", tmp_path / "run")
+    assert done.returncode == 0, done.stderr
+    oracle, broken = Report.model_validate(json.loads(done.stdout)).scores
+    assert oracle.final == {"correct": 2} and oracle.pass_at[1].value == 1.0 and oracle.cost == 0.0
+    assert broken.final == {"syntax_error": 2} and broken.pass_at[1].value == 0.0
+    again = llmdsl(
+        "eval", "--model", f"replay/{tmp_path / 'run'}#oracle", *common, "--out", tmp_path / "again"
+    )
+    assert Report.model_validate(json.loads(again.stdout)).scores[0].final == {"correct": 2}, again.stderr
