@@ -6,7 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -61,10 +61,8 @@ def faulty(*script: str) -> Iterator[Faulty]:
 
         def do_POST(self) -> None:
             state.bodies.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
-            try:
+            with suppress(BrokenPipeError, ConnectionResetError):
                 self.answer(state.next())
-            except (BrokenPipeError, ConnectionResetError):
-                pass
 
         def answer(self, word: str) -> None:
             if word == "ok":
