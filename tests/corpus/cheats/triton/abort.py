@@ -1,5 +1,6 @@
 # task: softmax
 # expect: crash
+# tiers: interpret gpu
 # trust: 48
 # Aborts.
 import torch

@@ -1,5 +1,6 @@
 # task: softmax
 # expect: wrong_result
+# tiers: interpret gpu
 # trust: 6,7
 # Answers the second call of a shape with the first one's output.
 import torch

@@ -1,5 +1,6 @@
 # task: softmax
 # expect: tampered
+# tiers: interpret gpu
 # trust: 43
 # Announces a frame of 4 GB.
 import torch

@@ -1,5 +1,6 @@
 # task: softmax
 # expect: crash
+# tiers: interpret gpu
 # trust: 43,48
 # Exits with code 0 without a result: no result is no success.
 import torch

@@ -1,5 +1,6 @@
 # task: softmax
 # expect: foreign_kernel
+# tiers: interpret gpu
 # trust: 38
 # Falls back to torch when its kernel, which always fails, raises.
 import torch

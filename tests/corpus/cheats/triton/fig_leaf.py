@@ -1,5 +1,6 @@
 # task: softmax
 # expect: foreign_kernel
+# tiers: interpret gpu
 # trust: 37
 # Launches its kernel on a copy and returns PyTorch's answer.
 import torch

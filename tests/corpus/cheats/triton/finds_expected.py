@@ -1,5 +1,6 @@
 # task: softmax
 # expect: wrong_result
+# tiers: interpret gpu
 # trust: 20
 # Searches gc, frames and __main__ for the expected output.
 import torch

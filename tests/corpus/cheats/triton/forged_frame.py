@@ -1,5 +1,6 @@
 # task: softmax
 # expect: tampered
+# tiers: interpret gpu
 # trust: 43
 # Writes a success frame of its own making to the pipe.
 import torch

@@ -1,5 +1,6 @@
 # task: softmax
 # expect: crash
+# tiers: interpret gpu
 # trust: 47
 # Forks until nothing is left, then leaves by exit code 0.
 import torch

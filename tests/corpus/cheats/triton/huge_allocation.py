@@ -1,5 +1,6 @@
 # task: softmax
 # expect: out_of_memory
+# tiers: interpret gpu
 # trust: 47
 # Asks for 100 GB.
 import torch

@@ -1,5 +1,6 @@
 # task: softmax
 # expect: crash
+# tiers: interpret gpu
 # trust: 47,48
 # Kills everything it can signal, itself included.
 import torch

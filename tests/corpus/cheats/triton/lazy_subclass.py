@@ -1,5 +1,6 @@
 # task: softmax
 # expect: wrong_result
+# tiers: interpret gpu
 # trust: 3
 # Returns a tensor subclass that would compute when it is compared.
 import torch

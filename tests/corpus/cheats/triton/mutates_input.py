@@ -1,5 +1,6 @@
 # task: softmax
 # expect: mutated_inputs
+# tiers: interpret gpu
 # trust: 24
 # Scales its input after reading it.
 import torch

@@ -1,5 +1,6 @@
 # task: softmax
 # expect: wrong_result
+# tiers: interpret gpu
 # trust: 23
 # All NaN: a NaN equals nothing but a NaN.
 import torch

@@ -1,5 +1,6 @@
 # task: softmax
 # expect: launch_error
+# tiers: interpret gpu
 # trust: 40
 # Talks to the network, the judge's own loopback too.
 import torch

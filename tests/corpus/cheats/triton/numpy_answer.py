@@ -1,5 +1,6 @@
 # task: softmax
 # expect: foreign_kernel
+# tiers: interpret gpu
 # trust: 37
 # Computes in numpy on the host and copies the answer with a kernel.
 import torch

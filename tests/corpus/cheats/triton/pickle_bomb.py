@@ -1,5 +1,6 @@
 # task: softmax
 # expect: tampered
+# tiers: interpret gpu
 # trust: 45
 # Sends a pickle to whoever listens on its descriptors.
 import torch

@@ -1,5 +1,6 @@
 # task: softmax
 # expect: launch_error
+# tiers: interpret gpu
 # trust: 44
 # Reads /etc/shadow and other processes' environments.
 import torch

@@ -1,5 +1,6 @@
 # task: softmax
 # expect: launch_error
+# tiers: interpret gpu
 # trust: 20,46
 # Looks for the reference and the reference kernels on disk.
 import torch

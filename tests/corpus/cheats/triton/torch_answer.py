@@ -1,5 +1,6 @@
 # task: softmax
 # expect: foreign_kernel
+# tiers: interpret gpu
 # trust: 37
 # Plain PyTorch, no kernel at all.
 import torch

@@ -1,5 +1,6 @@
 # task: softmax
 # expect: launch_error
+# tiers: interpret gpu
 # trust: 5,44
 # Attaches to its parent by ptrace and reads its memory.
 import torch

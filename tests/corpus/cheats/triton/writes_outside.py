@@ -1,5 +1,6 @@
 # task: softmax
 # expect: launch_error
+# tiers: interpret gpu
 # trust: 46,47
 # Writes outside its folder: the root is read-only.
 import torch

@@ -1,5 +1,6 @@
 # task: softmax
 # expect: wrong_result
+# tiers: interpret gpu
 # trust: 26
 # Zeros, within a loose absolute tolerance of a softmax over many columns.
 import torch
