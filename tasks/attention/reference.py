@@ -9,7 +9,9 @@ def inputs(make, batch, heads, kv_heads, queries, keys, head_dim, causal):
 
     def tensor(heads, length):
         if layout == "heads_last":  # (batch, length, heads, head_dim) in memory, as a projection leaves it
-            made = make.tensor((batch, length, heads, head_dim), values=values, layout="contiguous", scale=scale)
+            made = make.tensor(
+                (batch, length, heads, head_dim), values=values, layout="contiguous", scale=scale
+            )
             return made.transpose(1, 2)
         return make.tensor((batch, heads, length, head_dim), values=values, layout=layout, scale=scale)
 
@@ -37,7 +39,9 @@ def attention(q, k, v, causal, scale):
 
 
 def eager(q, k, v, causal, scale):
-    return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal, scale=scale, enable_gqa=True)
+    return torch.nn.functional.scaled_dot_product_attention(
+        q, k, v, is_causal=causal, scale=scale, enable_gqa=True
+    )
 
 
 def good(q, k, v, causal, scale):
@@ -53,4 +57,6 @@ def good(q, k, v, causal, scale):
 def magnitude(q, k, v, causal, scale):
     # Independent roundings of the probabilities add up like a random walk, so the scale is the root of the sum of
     # squares of the terms, not the sum of their magnitudes.
-    return _heads(q, k, v, causal, scale, lambda scores, v: (torch.softmax(scores, dim=-1).square() @ v.square()).sqrt())
+    return _heads(
+        q, k, v, causal, scale, lambda scores, v: (torch.softmax(scores, dim=-1).square() @ v.square()).sqrt()
+    )
