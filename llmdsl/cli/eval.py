@@ -150,6 +150,8 @@ class Choice:
         from llmdsl.judge.tiers import best_tier
 
         if folder:
+            if self.out:
+                raise LlmdslError("--out names a new run's folder: with --resume, leave it out.")
             sampling = folder.config.sampling.model_copy(update=self.sampling)
             return replan(folder.config, **(self.asked | {"sampling": sampling}))
         if "models" not in self.asked:

@@ -137,8 +137,8 @@ def _diagnosis(verdict: Verdict) -> str:
         lines.append(
             f"  {case.case}: {case.status}{error}{speed}{f' ({case.reason})' if case.reason else ''}"
         )
-    lines.append(
-        "versions: "
-        + (", ".join(f"{name} {version}" for name, version in verdict.versions.items()) or "unknown")
-    )
+    if verdict.versions:
+        lines.append(
+            "versions: " + ", ".join(f"{name} {version}" for name, version in verdict.versions.items())
+        )
     return "\n".join(lines)

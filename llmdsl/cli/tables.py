@@ -98,7 +98,10 @@ def score_rows(report: Report) -> list[tuple[str, Callable[[Score], str]]]:
             rows.append((f"fast_{p:g} over {baseline}",
                          lambda score, b=baseline, p=p: percent(score.fast_p.get(b, {}).get(p))))  # fmt: skip
         rows.append(
-            (f"speedup over {baseline}, correct ones", lambda score, b=baseline: times(score.speedup.get(b)))
+            (
+                f"speedup over {baseline}, correct ones",
+                lambda score, b=baseline: mean(score.speedup.get(b), "{:.2f}x"),
+            )
         )
     return [
         *rows,
@@ -107,7 +110,9 @@ def score_rows(report: Report) -> list[tuple[str, Callable[[Score], str]]]:
         ("not counted", lambda score: counts(_not_counted(score))),
         ("tokens in + out", lambda score: f"{score.input_tokens:,} + {score.output_tokens:,}"),
         ("cost", lambda score: dollars(score.cost)),
-        ("seconds answering", lambda score: f"{score.seconds:.1f}"),
+        ("tokens per sample", lambda score: mean(score.tokens_per_sample, "{:,.0f}")),
+        ("cost per sample", lambda score: mean(score.cost_per_sample, "${:.4f}")),
+        ("seconds per sample", lambda score: mean(score.seconds_per_sample, "{:.1f}")),
     ]
 
 
@@ -150,12 +155,12 @@ def percent(estimate: Estimate | None) -> str:
     return f"{100 * estimate.value:.0f} %{interval}"
 
 
-def times(estimate: Estimate | None) -> str:
-    """`1.20x [1.05, 1.40]`."""
+def mean(estimate: Estimate | None, form: str) -> str:
+    """`1.20 [1.05, 1.40]`, each number by the format."""
     if estimate is None:
         return "–"
-    interval = "" if estimate.low is None else f" [{estimate.low:.2f}, {estimate.high:.2f}]"
-    return f"{estimate.value:.2f}x{interval}"
+    interval = "" if estimate.low is None else f" [{form.format(estimate.low)}, {form.format(estimate.high)}]"
+    return form.format(estimate.value) + interval
 
 
 def dollars(cost: float | None) -> str:

@@ -13,8 +13,9 @@ from llmdsl.dsls.base import Dsl
 from llmdsl.generate.budget import Budget, OutOfBudget, Spent, typical_usage
 from llmdsl.generate.extract import Extraction, extract
 from llmdsl.generate.loop import run_sample
+from llmdsl.generate.prompt import Messages, cold_messages
 from llmdsl.judge.verdict import Diagnostic, Outcome, Tier, Verdict
-from llmdsl.models.base import Completion, Message, Model, ModelError, Request
+from llmdsl.models.base import Completion, Model, ModelError, Request
 from llmdsl.store.history import Attempt, history
 from llmdsl.store.records import CompletionRecord, FailureRecord, Key, Slot, VerdictRecord, now, storable
 from llmdsl.store.run import RunFolder
@@ -83,6 +84,9 @@ class Evaluation:
         self._budget = budget or Budget()
         self._price, self._emit = price, on_event
         self._history = history(folder.records())
+        # Rendered once for all samples: a run can have thousands.
+        self._cold = {(task, dsl): cold_messages(tasks[task], dsls[dsl], self._config.context)
+                      for task in self._config.tasks for dsl in self._config.dsls}  # fmt: skip
         self._unusable: dict[str, FailureRecord] = {}
         self.out_of_budget = False
         for attempt in self._history.values():
@@ -108,13 +112,13 @@ class Evaluation:
 
     async def _sample(self, slot: Slot) -> None:
         try:
-            await run_sample(slot, self._tasks[slot.task], self._dsls[slot.dsl], self._config.context,
+            await run_sample(slot, self._cold[slot.task, slot.dsl], self._tasks[slot.task], self._dsls[slot.dsl],
                              self._config.attempts, ask=self._ask, assess=self._assess)  # fmt: skip
         except OutOfBudget:
             self.out_of_budget = True
         self._emit(Finished(slot))
 
-    async def _ask(self, key: Key, messages: tuple[Message, ...]) -> Completion | None:
+    async def _ask(self, key: Key, messages: Messages) -> Completion | None:
         if (known := self._history.get(key)) and known.completion:
             self._emit(Answered(key, known.completion.completion, self.spent, recorded=True))
             return known.completion.completion

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from llmdsl.generate.prompt import LAYOUTS, Context, cold_messages, render
+from llmdsl.generate.prompt import LAYOUTS, Messages, render
 from llmdsl.judge.verdict import Outcome
 from llmdsl.models.base import Message
 
@@ -43,8 +43,9 @@ class Shown(NamedTuple):
     text: str
 
 
-def repair_messages(task: Task, dsl: Dsl, context: Context, answer: str, source: str | None,
-                    verdict: Verdict) -> tuple[Message, ...]:  # fmt: skip
+def repair_messages(
+    cold: Messages, task: Task, dsl: Dsl, answer: str, source: str | None, verdict: Verdict
+) -> Messages:
     """The cold prompt, the last candidate and what the judge said of it. Earlier attempts are left out."""
     fence = dsl.fences[0]
     said = (
@@ -60,7 +61,7 @@ def repair_messages(task: Task, dsl: Dsl, context: Context, answer: str, source:
     )
     # Providers refuse an empty turn.
     assistant = Message(role="assistant", content=said if said.strip() else "(no answer)")
-    return (*cold_messages(task, dsl, context), assistant, Message(role="user", content=feedback))
+    return (*cold, assistant, Message(role="user", content=feedback))
 
 
 def shown(diagnostics: tuple[Diagnostic, ...], task: Task) -> list[Shown]:

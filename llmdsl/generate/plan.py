@@ -91,11 +91,15 @@ class Estimate(BaseModel):
 
 def estimates(plan: Plan, done: History, price: Price) -> list[Estimate]:
     """What is left to ask of each model; tokens are counted roughly, four characters each."""
-    return [_estimate(model, plan, done, price) for model in plan.config.models]
-
-
-def _estimate(model: str, plan: Plan, done: History, price: Price) -> Estimate:
     config = plan.config
+    usages = {(task.name, dsl.name): typical_usage(cold_messages(task, dsl, config.context), config.sampling)
+              for task in plan.tasks.values() for dsl in plan.dsls.values()}  # fmt: skip
+    return [_estimate(model, config, usages, done, price) for model in config.models]
+
+
+def _estimate(
+    model: str, config: RunConfig, usages: dict[tuple[str, str], Usage], done: History, price: Price
+) -> Estimate:
     expected, most = Usage(), Usage()
     requests = requests_at_most = 0
     for slot in config.slots():
@@ -104,9 +108,7 @@ def _estimate(model: str, plan: Plan, done: History, price: Price) -> Estimate:
         missing = _missing(slot, config.attempts, done)
         if not missing:
             continue
-        usage = typical_usage(
-            cold_messages(plan.tasks[slot.task], plan.dsls[slot.dsl], config.context), config.sampling
-        )
+        usage = usages[slot.task, slot.dsl]
         if 1 in missing:
             requests += 1
             expected = _sum(expected, usage)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from llmdsl.dsls.base import Dsl
     from llmdsl.tasks.task import Argument, Case, Output, Task
 
+Messages = tuple[Message, ...]
 Context = Literal["none", "signature", "guide", "guide+example"]
 CONTEXTS: tuple[Context, ...] = get_args(Context)
 """What a prompt holds, each with all before it: the bare function, its types and shapes, the DSL's guide, an example."""
@@ -32,7 +33,7 @@ LAYOUTS = {
 """What a case's layout means to who must write code for it."""
 
 
-def cold_messages(task: Task, dsl: Dsl, context: Context = "guide+example") -> tuple[Message, ...]:
+def cold_messages(task: Task, dsl: Dsl, context: Context = "guide+example") -> Messages:
     """System and user message of attempt 1. Raises MissingPrompt where the DSL has no guide or example."""
     system = render(
         "system.md.j2",

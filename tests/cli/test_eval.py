@@ -97,6 +97,11 @@ def test_a_changed_config_is_refused_with_the_difference(run: tuple[Path, Any]) 
     assert "sampling.temperature: the run has null, now it would be 0.5" in done.stderr
 
 
+def test_resume_and_out_are_not_both(run: tuple[Path, Any]) -> None:
+    done = llmdsl("eval", "--resume", run[0], "--out", "elsewhere")
+    assert done.returncode == 2 and "leave it out" in done.stderr
+
+
 def test_resume_of_a_complete_run_asks_nothing(run: tuple[Path, Any]) -> None:
     done = llmdsl("eval", "--resume", run[0], "--json")  # the server is gone
     assert done.returncode == 0 and json.loads(done.stdout) == json.loads(run[1].stdout)

@@ -86,6 +86,7 @@ def test_models_stand_side_by_side(made: Report) -> None:
     assert "speedup over eager, correct ones 2.00x –" in lines
     assert "tasks counted 2 1" in lines and "not counted – 1 not_run" in lines
     assert "tokens in + out 2,400 + 68 1,200 + 34" in lines and "cost ? ?" in lines
+    assert "tokens per sample 1,234 [1,234, 1,234] 1,234" in lines and "cost per sample – –" in lines
     assert "seed 0" in out.getvalue() and "llmdsl show" in out.getvalue()
 
 

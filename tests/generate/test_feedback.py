@@ -7,14 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llmdsl.generate.feedback import ANSWER_BUDGET, DIAGNOSTICS_BUDGET, MEANING, clip, repair_messages, shown
+from llmdsl.generate.prompt import cold_messages
 from llmdsl.judge.verdict import Diagnostic, Outcome
 from tests.generate.made import DSL, TASK, verdict
+
+COLD = cold_messages(TASK, DSL, "none")
 
 
 def test_candidate_outcome_and_diagnostics_are_in_it() -> None:
     said = [Diagnostic(kind="compiler", message="name 'tl.expo' is not defined", line=12, case="odd-float16")]
     *_, assistant, user = repair_messages(
-        TASK, DSL, "signature", "words", "import torch\n", verdict("compile_error", diagnostics=said)
+        COLD, TASK, DSL, "words", "import torch\n", verdict("compile_error", diagnostics=said)
     )
     assert assistant.role == "assistant" and assistant.content == "```python\nimport torch\n```\n"
     assert "judged `compile_error`: a kernel does not compile." in user.content
@@ -28,10 +31,10 @@ def test_candidate_outcome_and_diagnostics_are_in_it() -> None:
 def test_without_code_the_answer_itself_is_shown() -> None:
     said = [Diagnostic(kind="no_code", message="no code in the answer (finish reason: stop)")]
     *_, assistant, user = repair_messages(
-        TASK, DSL, "none", "I cannot.", None, verdict("no_code", diagnostics=said)
+        COLD, TASK, DSL, "I cannot.", None, verdict("no_code", diagnostics=said)
     )
     assert assistant.content == "I cannot." and "finish reason: stop" in user.content
-    *_, assistant, _ = repair_messages(TASK, DSL, "none", " ", None, verdict("no_code"))
+    *_, assistant, _ = repair_messages(COLD, TASK, DSL, " ", None, verdict("no_code"))
     assert assistant.content == "(no answer)"
 
 
@@ -67,7 +70,7 @@ def test_the_same_fault_on_several_shapes_is_told_once() -> None:
 def test_diagnostics_and_candidates_are_cut() -> None:
     said = [Diagnostic(kind="compiler", message=f"head{n} " + "x" * 50_000 + f" tail{n}") for n in range(3)]
     *_, assistant, user = repair_messages(
-        TASK, DSL, "none", "", "y" * 100_000, verdict("compile_error", diagnostics=said)
+        COLD, TASK, DSL, "", "y" * 100_000, verdict("compile_error", diagnostics=said)
     )
     assert len(user.content) < DIAGNOSTICS_BUDGET + 600 and len(assistant.content) < ANSWER_BUDGET + 100
     for n in range(3):

@@ -50,7 +50,7 @@ def test_no_prompt_holds_hidden_cases_or_references(name: str) -> None:
     ]
     for context in CONTEXTS:
         judged = verdict("wrong_result", diagnostics=failed)
-        messages = repair_messages(task, DSL, context, "", "def f(): ...", judged)
+        messages = repair_messages(cold_messages(task, DSL, context), task, DSL, "", "def f(): ...", judged)
         shown = re.sub(r"[ \t]+", " ", "\n".join(message.content for message in messages))
         assert not {line for line in secrets if line in shown}
         for case in hidden:
