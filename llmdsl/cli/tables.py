@@ -100,7 +100,7 @@ def score_rows(report: Report) -> list[tuple[str, Callable[[Score], str]]]:
         rows.append(
             (
                 f"speedup over {baseline}, correct ones",
-                lambda score, b=baseline: mean(score.speedup.get(b), "{:.2f}x"),
+                lambda score, b=baseline: mean(score.speedup.get(b), "{:.2f}x".format),
             )
         )
     return [
@@ -110,9 +110,9 @@ def score_rows(report: Report) -> list[tuple[str, Callable[[Score], str]]]:
         ("not counted", lambda score: counts(_not_counted(score))),
         ("tokens in + out", lambda score: f"{score.input_tokens:,} + {score.output_tokens:,}"),
         ("cost", lambda score: dollars(score.cost)),
-        ("tokens per sample", lambda score: mean(score.tokens_per_sample, "{:,.0f}")),
-        ("cost per sample", lambda score: mean(score.cost_per_sample, "${:.4f}")),
-        ("seconds per sample", lambda score: mean(score.seconds_per_sample, "{:.1f}")),
+        ("tokens per sample", lambda score: mean(score.tokens_per_sample, "{:,.0f}".format)),
+        ("cost per sample", lambda score: mean(score.cost_per_sample, dollars)),
+        ("seconds per sample", lambda score: mean(score.seconds_per_sample, "{:.1f}".format)),
     ]
 
 
@@ -124,8 +124,9 @@ def _header(report: Report, score: Score) -> Text:
 
 def notes(report: Report) -> str:
     """How to read the numbers."""
+    archs = " and ".join(report.config.archs) or "every target of its DSL"
     right = (
-        "compiles (sm archs above), which says nothing of its results"
+        f"compiles for {archs}, which says nothing of its results"
         if report.tier == "compile"
         else "is correct"
     )
@@ -155,12 +156,12 @@ def percent(estimate: Estimate | None) -> str:
     return f"{100 * estimate.value:.0f} %{interval}"
 
 
-def mean(estimate: Estimate | None, form: str) -> str:
-    """`1.20 [1.05, 1.40]`, each number by the format."""
+def mean(estimate: Estimate | None, form: Callable[[float], str]) -> str:
+    """`1.20 [1.05, 1.40]`, each number written by `form`."""
     if estimate is None:
         return "–"
-    interval = "" if estimate.low is None else f" [{form.format(estimate.low)}, {form.format(estimate.high)}]"
-    return form.format(estimate.value) + interval
+    interval = "" if estimate.low is None else f" [{form(estimate.low)}, {form(estimate.high)}]"
+    return form(estimate.value) + interval
 
 
 def dollars(cost: float | None) -> str:
