@@ -121,12 +121,12 @@ def eval(
         {name: value for name, value in sampling.items() if value is not None},
         out, resume, concurrency, max_cost, max_tokens, unsafe_no_sandbox, as_json,
     )  # fmt: skip
-    from llmdsl.cli import session
+    from llmdsl.cli import evaluation
 
     if dry_run:
-        session.dry_run(choice)
+        evaluation.dry_run(choice)
         return
-    raise typer.Exit(session.evaluate(choice))
+    raise typer.Exit(evaluation.evaluate(choice))
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ class Judged:
 
 @dataclass(frozen=True)
 class Finished:
-    """A sample has no attempt left to make in this session."""
+    """A sample has no attempt left to make now."""
 
     slot: Slot
 
@@ -71,7 +71,7 @@ Event = Asked | Answered | Failed | Judged | Finished
 
 
 class Evaluation:
-    """One session of a run. `run` returns when every sample is done, failed, or out of budget."""
+    """Runs what is left of a run. `run` returns when every sample is done, failed, or out of budget."""
 
     def __init__(self, folder: RunFolder, models: Mapping[str, Model], tasks: Mapping[str, Task],
                  dsls: Mapping[str, Dsl], judge: CandidateJudge, *, concurrency: int = 8, judge_workers: int = 1,
@@ -95,7 +95,7 @@ class Evaluation:
 
     @property
     def spent(self) -> Spent:
-        """What the run has cost, earlier sessions included."""
+        """What the run has cost, before it was resumed included."""
         return self._budget.spent
 
     async def run(self) -> None:

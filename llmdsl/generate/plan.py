@@ -125,7 +125,7 @@ def _estimate(
 
 
 def unfinished(slot: Slot, attempts: int, done: History) -> bool:
-    """Whether a session still has something to ask or to judge for a sample."""
+    """Whether something is still to be asked or judged for a sample."""
     return bool(_missing(slot, attempts, done)) or any(
         attempt.completion and not attempt.settled
         for attempt in (done.get(slot.key(number)) for number in range(1, attempts + 1))

@@ -115,7 +115,7 @@ def _evaluate(choice: Choice) -> int:
             RunFolder.create(choice.out or _new_folder(), config, environment())
         )
         try:
-            out_of_budget = asyncio.run(_session(choice, plan, folder, judge, models, budget, workers))
+            out_of_budget = asyncio.run(_ask_and_judge(choice, plan, folder, judge, models, budget, workers))
         except KeyboardInterrupt:
             _say(f"Interrupted. What was answered is kept; go on with: llmdsl eval --resume {folder.path}")
             return 130
@@ -128,9 +128,9 @@ def _address(model: str, config: RunConfig) -> str | None:
     return config.base_url if not compatible or model in compatible else None
 
 
-async def _session(choice: Choice, plan: Plan, folder: RunFolder, judge: Judge, models: dict[str, Model],
+async def _ask_and_judge(choice: Choice, plan: Plan, folder: RunFolder, judge: Judge, models: dict[str, Model],
                    budget: Budget, workers: int) -> bool:  # fmt: skip
-    """One session of asking and judging; whether the budget ended it."""
+    """Asks and judges what is left; returns whether the budget ended it."""
     from rich.console import Console
 
     from llmdsl.cli.progress import EvalProgress
