@@ -139,6 +139,11 @@ def build_root(plan: Plan) -> bool:
     try:
         sys_.mount("none", "/", None, sys_.MS_REC | sys_.MS_PRIVATE)
         sys_.mount("tmpfs", root, "tmpfs", sys_.MS_NOSUID | sys_.MS_NODEV, "size=64m,mode=755")
+        # Scratch first: an environment can lie below /tmp, and must not be hidden by it.
+        for path in ("/tmp", "/dev/shm"):
+            os.makedirs(root + path, exist_ok=True)
+            options = f"size={plan.limits.scratch},mode=1777"
+            sys_.mount("tmpfs", root + path, "tmpfs", sys_.MS_NOSUID | sys_.MS_NODEV, options)
         for path in plan.paths():
             _bind(path, root)
         for path in plan.devices():
@@ -146,10 +151,6 @@ def build_root(plan: Plan) -> bool:
         for path in plan.hidden:
             if os.path.isdir(root + path):
                 sys_.mount("tmpfs", root + path, "tmpfs", sys_.MS_RDONLY, "size=4k,mode=755")
-        for path in ("/tmp", "/dev/shm"):
-            os.makedirs(root + path, exist_ok=True)
-            options = f"size={plan.limits.scratch},mode=1777"
-            sys_.mount("tmpfs", root + path, "tmpfs", sys_.MS_NOSUID | sys_.MS_NODEV, options)
         Path(root + "/etc").mkdir(exist_ok=True)
         Path(root + "/etc/passwd").write_text(f"candidate:x:{NOBODY}:{NOBODY}::/tmp:/bin/sh\n")
         os.makedirs(root + "/proc", exist_ok=True)

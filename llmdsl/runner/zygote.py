@@ -135,6 +135,8 @@ def _candidate(plan: confine.Plan, in_force: dict[str, Any], message: dict[str, 
         if message["sandbox"]:
             confine.drop_privileges(plan, in_force)
         in_force["sufficient"] = confine.sufficient(in_force)
+        if message["sandbox"] and not in_force["sufficient"]:
+            raise RuntimeError(f"the sandbox did not take hold: {in_force}")
         session = candidate.Session(backend, message["tier"], message["arch"], scratch + "/work")
         # Whatever fails before this frame is the runner's fault, whatever fails after it the candidate's.
         wire.send(control, {"kind": "ready", "sandbox": json.loads(json.dumps(in_force))})

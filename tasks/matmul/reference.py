@@ -10,4 +10,6 @@ def matmul(a, b):
 
 
 def magnitude(a, b):
-    return a.abs() @ b.abs()
+    # Tensor cores drop bits when they align products: on an H200 the worst of 33 million sums of 14336 bfloat16 products
+    # was 8 float32 roundings of |a| @ |b| off, where float32 arithmetic stays within 1.
+    return 4 * (a.abs() @ b.abs())
