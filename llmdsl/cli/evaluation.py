@@ -129,7 +129,7 @@ def _address(model: str, config: RunConfig) -> str | None:
 
 
 async def _ask_and_judge(choice: Choice, plan: Plan, folder: RunFolder, judge: Judge, models: dict[str, Model],
-                   budget: Budget, workers: int) -> bool:  # fmt: skip
+                         budget: Budget, workers: int) -> bool:  # fmt: skip
     """Asks and judges what is left; returns whether the budget ended it."""
     from rich.console import Console
 
