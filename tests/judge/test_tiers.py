@@ -22,7 +22,12 @@ MISTAKES = {
     "made_up_name": ("tl.exp(v", "tl.expo(v", "compile_error", "compile_error"),
     "made_up_import": ("import triton\n", "import triton.fastmath\n", "import_error", "import_error"),
     "non_power_of_two": ("tl.arange(0, BLOCK)", "tl.arange(0, 100)", "compile_error", "compile_error"),
-    "wrong_type": ("tl.program_id(0).to(tl.int64)", "tl.program_id(0) + None", "compile_error", "compile_error"),
+    "wrong_type": (
+        "tl.program_id(0).to(tl.int64)",
+        "tl.program_id(0) + None",
+        "compile_error",
+        "compile_error",
+    ),
     "missing_argument": ("x.stride(1), BLOCK", "BLOCK", "launch_error", "launch_error"),
     "wrong_index": ("cols * stride_col, mask", "(cols + 1) * stride_col, mask", "compiled", "crash"),
 }

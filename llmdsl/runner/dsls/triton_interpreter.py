@@ -41,11 +41,23 @@ class OutOfBounds(Exception):
 def install(arch: str, log: LaunchLog, watch: Any) -> None:
     """Patches the interpreter of this process."""
     memory = _Memory(log)
+    _patch_scalars()
     _patch_formats()
     _patch_memory(memory)
     _patch_launch(memory, log, watch)
     # An autotuner asks the driver for a clock, and there is none: all configurations are equally fast, the first runs.
     Autotuner._bench = lambda self, *args, config, **meta: [1.0, 1.0, 1.0]
+
+
+def _patch_scalars() -> None:
+    """Triton 3.6 turns arrays of one element into integers in a way that numpy 2.4 forbids."""
+    shipped = interpreter._patch_lang_tensor
+
+    def patch(tensor: Any, scope: Any) -> None:
+        shipped(tensor, scope)
+        scope.set_attr(tensor, "__index__", lambda self: int(self.handle.data.item()))
+
+    interpreter._patch_lang_tensor = patch
 
 
 # Formats that numpy lacks
