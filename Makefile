@@ -34,7 +34,7 @@ test-gpu: $(STAMP)
 
 # Known cheats and honest styles: what the judge makes of each.
 corpus: $(STAMP)
-	$(BIN)/python -m pytest tests/judge/test_corpus.py
+	$(BIN)/python -m tests.corpus
 
 check-tasks: $(STAMP)
 	$(BIN)/llmdsl tasks check
