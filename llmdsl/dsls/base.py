@@ -26,5 +26,7 @@ class Dsl:
     backend: str
     install: str  # the command that brings it
     archs: tuple[str, ...] = ("sm_90a", "sm_100a")
+    beyond_interpreter: tuple[str, ...] = ()
+    """Names in a source without which its interpreter has no reason to skip a case."""
     skips: Callable[[str, str], str | None] = field(default=lambda tier, dtype: None)
     """(tier, dtype) → why that tier cannot judge such a case, or None."""

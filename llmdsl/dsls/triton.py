@@ -12,5 +12,6 @@ DSL = Dsl(
     packages=("triton", "torch", "numpy"),
     tiers=("gpu", "interpret", "compile"),
     backend="triton",
+    beyond_interpreter=("inline_asm", "libdevice", "extern_elementwise", "atomic_"),
     install="pip install 'llmdsl[triton]'",
 )

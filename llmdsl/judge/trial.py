@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from llmdsl.dsls.base import Dsl
 from llmdsl.errors import InfraError
 from llmdsl.judge import answers
@@ -54,9 +56,14 @@ class Trial:
     sandbox: dict[str, Any] = field(default_factory=dict)
     oom_kills: int = field(default_factory=lambda: _kernel_oom_kills())
 
+    may_skip: bool = False
+
     def run(self, source: str, cases: list[Case]) -> None:
         """Loads the candidate and judges it on `cases`. Raises InfraError for what is not its fault."""
         self._ready()
+        self.may_skip = self.tier == "interpret" and any(
+            name in source for name in self.dsl.beyond_interpreter
+        )
         try:
             self._load(source)
             self.stage = "run"
@@ -116,9 +123,16 @@ class Trial:
         except wire.Closed:
             raise self._died(case) from None
         try:
-            return answers.parse(message["kind"], frame)
+            answer = answers.parse(message["kind"], frame)
         except answers.Misshapen as error:
             raise Stop(Outcome.tampered, Diagnostic(kind="protocol", message=str(error), case=case)) from None
+        if isinstance(answer, Skipped) and not self.may_skip:
+            # Skipped cases are held against nobody, so a candidate must not be able to claim them.
+            text = (
+                f"nothing in the source is beyond this tier, but the case was skipped: {answer.reason[:200]}"
+            )
+            raise Stop(Outcome.tampered, Diagnostic(kind="protocol", message=text, case=case))
+        return answer
 
     def _died(self, case: str | None) -> Stop:
         status = self.candidate.exit_status()
@@ -175,6 +189,7 @@ class Trial:
             largest = max(judged, key=lambda case: self.task.bytes(case))
             for case in (largest, judged[rng.randrange(len(judged))]):
                 self._judge_case(meaning, case, rng.getrandbits(62), again=True)
+            self._rerun(meaning, largest, rng.getrandbits(62))
             self._ghost(meaning, largest, rng.getrandbits(62))
 
     def _judge_case(self, meaning: Meaning, case: Case, seed: int, again: bool = False) -> None:
@@ -201,6 +216,33 @@ class Trial:
             result = CaseResult(case=case.id, status="failed" if reason or touched else "passed",
                                 reason=reason or touched, error=error, seconds=time.monotonic() - started)  # fmt: skip
             self.cases.append(result)
+
+    def _rerun(self, meaning: Meaning, case: Case, seed: int) -> None:
+        """The same call three times: an answer must not come and go, nor its bits where the task says so."""
+        args = meaning.make_inputs(case, seed, self.device)
+        expected = expect(meaning, case, args)
+        region = self.region(args, expected)
+        seen: list[tuple[str, list[bytes]]] = []
+        try:
+            for _ in range(3):
+                region.reveal(args)
+                answer = self.call(case, region, ghost=False)
+                if isinstance(answer, Skipped):
+                    return
+                outputs = [region.output(frame) for frame in answer.outputs if frame.dtype is not None]
+                bits = [
+                    o.cpu().contiguous().view(torch.uint8).numpy().tobytes() for o in outputs if o is not None
+                ]
+                seen.append((self.compare(expected, answer, region)[0], bits))
+        finally:
+            region.close()
+        wrong = [reason for reason, _ in seen if reason]
+        if wrong:
+            text = f"the same call on the same inputs is right at times and wrong at others: {wrong[0]}"
+            self.fault(Outcome.nondeterministic, "rerun", text, case)
+        elif self.task.deterministic and any(bits != seen[0][1] for _, bits in seen):
+            text = "the same call on the same inputs gives other bits each time"
+            self.fault(Outcome.nondeterministic, "rerun", text, case)
 
     def _ghost(self, meaning: Meaning, case: Case, seed: int) -> None:
         """The call again with every kernel's writes suppressed: an answer that is still right was made elsewhere."""

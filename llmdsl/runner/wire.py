@@ -37,7 +37,8 @@ def send(sock: socket.socket, message: dict[str, Any], fds: tuple[int, ...] = ()
         if fds:
             sent = socket.send_fds(sock, [frame], list(fds))
             frame = frame[sent:]
-        sock.sendall(frame)
+        if frame:  # sending nothing would fail where the peer has already answered and left
+            sock.sendall(frame)
     except (BrokenPipeError, ConnectionResetError) as error:
         raise Closed from error
 

@@ -39,6 +39,27 @@ def test_descriptors_travel() -> None:
         os.close(fd)
 
 
+def test_a_peer_that_answers_and_leaves_at_once_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may be gone before the sender's call returns: the answer is there all the same."""
+    a, b = socket.socketpair()
+    memory = os.memfd_create("x")
+    shipped = socket.send_fds
+
+    def send_and_be_answered(sock: socket.socket, buffers: list[bytes], fds: list[int]) -> int:
+        sent = shipped(sock, buffers, fds)
+        _, got = wire.receive(b, max_fds=1)
+        wire.send(b, {"kind": "done"})
+        b.close()
+        os.close(got[0])
+        return sent
+
+    monkeypatch.setattr(socket, "send_fds", send_and_be_answered)
+    with a:
+        wire.send(a, {"kind": "case"}, (memory,))
+        assert wire.receive(a)[0] == {"kind": "done"}
+    os.close(memory)
+
+
 @pytest.mark.parametrize(
     "raw",
     [struct.pack("<I", wire.MAX_FRAME + 1), struct.pack("<I", 3) + b"{]}", struct.pack("<I", 2) + b"[]",
