@@ -31,7 +31,7 @@ def attend(acc, total, top, q, k_source, v_source, batch, head, lo, hi, offset, 
     """Online softmax over the keys [lo, hi). `top` is in units of log2."""
     for start in tl.range(lo, hi, BLOCK_N):
         k = load_block(k_source, batch, head, start, keys, k_b, k_h, k_n, TMA, BLOCK_N, HEAD_DIM, BLOCK_D)
-        scores = tl.dot(q, k.T, input_precision="ieee") * scale
+        scores = tl.dot(q, k.T, input_precision="ieee")
         if MASKED:
             n = start + tl.arange(0, BLOCK_N)
             seen = n[None, :] < keys
@@ -39,8 +39,8 @@ def attend(acc, total, top, q, k_source, v_source, batch, head, lo, hi, offset, 
                 seen = seen & (n[None, :] <= rows[:, None] + offset)
             scores = tl.where(seen, scores, -float("inf"))
         # Every row sees key 0 in the first block, so the maximum is never -inf.
-        new = tl.maximum(top, tl.max(scores, axis=1))
-        p = tl.exp2(scores - new[:, None])
+        new = tl.maximum(top, tl.max(scores, axis=1) * scale)
+        p = tl.exp2(scores * scale - new[:, None])  # one fused multiply-add an element
         shrink = tl.exp2(top - new)
         total = total * shrink + tl.sum(p, axis=1)
         v = load_block(v_source, batch, head, start, keys, v_b, v_h, v_n, TMA, BLOCK_N, HEAD_DIM, BLOCK_D)
@@ -92,8 +92,8 @@ def attention(q, k, v, causal, scale):
     kv_heads, keys = k.shape[1], k.shape[2]
     out = torch.empty((batch, heads, queries, head_dim), dtype=q.dtype, device=q.device)
     block_d = max(16, triton.next_power_of_2(head_dim))
-    if q.element_size() == 4:
-        block_m, block_n, warps, stages = 32, 32, 4, 2
+    if q.element_size() == 4:  # IEEE products run on the ordinary units: small tiles
+        block_m, block_n, warps, stages = 32, 32, 8, 1
     elif queries < 128:
         block_m, block_n, warps, stages = 64, 64, 4, 2
     else:
@@ -102,7 +102,7 @@ def attention(q, k, v, causal, scale):
     sources = (q, k, v)
     if tma:
         blocks = (block_m, block_n, block_n)
-        sources = [TensorDescriptor.from_tensor(x, [1, 1, n, block_d]) for x, n in zip(sources, blocks)]
+        sources = [TensorDescriptor.from_tensor(x, [1, 1, n, block_d]) for x, n in zip(sources, blocks, strict=True)]
     attention_kernel[(triton.cdiv(queries, block_m), batch * heads)](
         *sources, out, queries, keys, heads, heads // kv_heads, scale, *q.stride()[:3], *k.stride()[:3], *v.stride()[:3],
         CAUSAL=causal, TMA=tma, HEAD_DIM=head_dim, BLOCK_D=block_d, BLOCK_M=block_m, BLOCK_N=block_n,

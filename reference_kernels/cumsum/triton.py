@@ -6,11 +6,14 @@ import triton.language as tl
 
 
 @triton.jit
-def cumsum_kernel(x, y, rows, cols, stride_row, stride_col, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+def cumsum_kernel(
+    x, y, rows, cols, stride_row, stride_col, ROWS: tl.constexpr, BLOCK: tl.constexpr, STAGES: tl.constexpr
+):
     row = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)).to(tl.int64)[:, None]
     lane = tl.arange(0, BLOCK)[None, :]
     carry = tl.zeros((ROWS,), tl.float32)
-    for start in range(0, cols, BLOCK):
+    # With stages named here, later blocks are on their way while a block's sums are made.
+    for start in tl.range(0, cols, BLOCK, num_stages=STAGES):
         col = (start + lane).to(tl.int64)
         mask = (row < rows) & (col < cols)
         v = tl.load(x + row * stride_row + col * stride_col, mask=mask, other=0.0).to(tl.float32)
@@ -24,8 +27,9 @@ def cumsum(x):
     rows, cols = x.shape
     y = torch.empty((rows, cols), dtype=x.dtype, device=x.device)
     block = min(4096, triton.next_power_of_2(cols))
-    together = max(1, 1024 // block)
+    together = max(1, 2048 // block)
     cumsum_kernel[(triton.cdiv(rows, together),)](
-        x, y, rows, cols, *x.stride(), ROWS=together, BLOCK=block, num_warps=max(4, block // 512)
-    )
+        x, y, rows, cols, *x.stride(), ROWS=together, BLOCK=block, STAGES=3 if cols > block else 1,
+        num_warps=max(4, block // 512),
+    )  # fmt: skip
     return y

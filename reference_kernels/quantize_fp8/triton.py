@@ -10,7 +10,7 @@ _WHOLE = 16384
 @triton.jit
 def whole_row_kernel(x, q, scales, cols, stride_row, stride_col, BLOCK: tl.constexpr):
     row = tl.program_id(0).to(tl.int64)
-    col = tl.arange(0, BLOCK)
+    col = tl.arange(0, BLOCK).to(tl.int64)
     mask = col < cols
     v = tl.load(x + row * stride_row + col * stride_col, mask=mask, other=0.0).to(tl.float32)
     scale = tl.maximum(tl.max(tl.abs(v), axis=0), 1e-12) / 448.0

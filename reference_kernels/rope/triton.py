@@ -11,7 +11,7 @@ def rope_kernel(x, cos, sin, out, heads, positions, half, stride_b, stride_h, st
     t = tl.program_id(0).to(tl.int64)
     batch = tl.program_id(2).to(tl.int64)
     head = (tl.program_id(1) * HEADS + tl.arange(0, HEADS)).to(tl.int64)[:, None]
-    j = tl.arange(0, BLOCK)[None, :]
+    j = tl.arange(0, BLOCK).to(tl.int64)[None, :]
     mask = (head < heads) & (j < half)
     c = tl.load(cos + t * half + j, mask=j < half, other=0.0)
     s = tl.load(sin + t * half + j, mask=j < half, other=0.0)

@@ -1,4 +1,5 @@
 import torch
+from torch.nn.attention.bias import causal_lower_right
 
 
 def inputs(make, batch, heads, kv_heads, queries, keys, head_dim, causal):
@@ -39,8 +40,11 @@ def attention(q, k, v, causal, scale):
 
 
 def eager(q, k, v, causal, scale):
+    # `is_causal` aligns the mask to the first key: the same thing for square scores only.
+    mask = causal_lower_right(q.shape[2], k.shape[2]) if causal and q.shape[2] != k.shape[2] else None
+    square = causal and mask is None
     return torch.nn.functional.scaled_dot_product_attention(
-        q, k, v, is_causal=causal, scale=scale, enable_gqa=True
+        q, k, v, attn_mask=mask, is_causal=square, scale=scale, enable_gqa=True
     )
 
 

@@ -1,8 +1,10 @@
 import torch
 
 
-def inputs(make, rows, cols):
-    return {"x": make.tensor((rows, cols))}
+def inputs(make, rows, cols, zero_rows=0):
+    x = make.tensor((rows, cols))
+    x[:zero_rows] = 0
+    return {"x": x}
 
 
 def quantize_fp8(x):
