@@ -87,14 +87,18 @@ def check(
     """Try wrong answers on the judge: all must be rejected, a good one accepted. Exit code 1 where a task fails."""
     import torch
 
-    from llmdsl.tasks.check import check_task
+    from llmdsl.errors import InvalidTask
+    from llmdsl.tasks.check import Check, check_task
     from llmdsl.tasks.load import load_task, task_names
 
     # The tensors are small: threads would only wait for each other.
     torch.set_num_threads(1)
     checks = []
     for name in names or task_names():
-        checks.append(check_task(load_task(name)))
+        try:
+            checks.append(check_task(load_task(name)))
+        except InvalidTask as error:  # the other tasks are still worth a look
+            checks.append(Check(name, [str(error)]))
         if not as_json:
             _print_check(checks[-1])
     if as_json:
@@ -108,7 +112,10 @@ def _print_check(check: Check) -> None:
     from rich.text import Text
 
     word = Text("ok    ", style="green") if check.passed else Text("FAILED", style="red")
-    numbers = f"{check.answers} wrong answers, smallest margin {check.margin:.3g} ({check.margin_of}), good {check.good:.2g}"
+    numbers = "no wrong answer could be tried"
+    if check.answers:
+        margin = f"smallest margin {check.margin:.3g} ({check.margin_of})"
+        numbers = f"{check.answers} wrong answers, {margin}, good {check.good:.2g}"
     console = Console()
     console.print(Text.assemble(word, f" {check.task}: ", numbers), soft_wrap=True)
     for problem in check.problems:

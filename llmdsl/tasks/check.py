@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from llmdsl.tasks.meaning import Args, Meaning
     from llmdsl.tasks.task import Case, Task
 
-_SEEDS = (1, 2)
+_SEEDS = (1, 2, 3)
 _LEAST_CASES, _LEAST_DTYPES = 6, 2
 # Of magnitude one or less; all others (`large`, `mixed`, `spiky`, a task's own) are larger.
 _PLAIN = ("normal", "small", "structured")
@@ -45,7 +46,9 @@ def check_task(task: Task) -> Check:
     check = Check(task.name)
     _shape_of(task, check)
     meaning = task.meaning()
-    situations = [_situation(meaning, case, check) for case in task.test_cases]
+    situations = _situations(meaning, check)
+    if situations is None:
+        return check
     wrongs = _planted(task)
     if not wrongs:
         check.problems.append("has no planted wrong answers: add at least one file to wrong/")
@@ -99,9 +102,38 @@ def _shape_of(task: Task, check: Check) -> None:
     check.problems += [f"has {what}" for what, fine in wanted.items() if not fine]
     check.problems += [f"bench case {c.id} names no source" for c in task.bench_cases if not c.source]
     for case in task.cases:
-        for name, value in (("flops", task.flops(case)), ("bytes", task.bytes(case))):
-            if not value > 0:
+        for name, formula in (("flops", task.flops), ("bytes", task.bytes)):
+            try:
+                value = formula(case)
+            except (InvalidTask, ArithmeticError, TypeError) as error:
+                check.problems.append(f"work.{name} of case {case.id}: {error}")
+                continue
+            if not 0 < value < math.inf:
                 check.problems.append(f"work.{name} of case {case.id} is {value}, not positive")
+
+
+def _situations(meaning: Meaning, check: Check) -> list[Situation] | None:
+    """The test cases, made, and what is to be seen of their tensors only. None where a case cannot be made."""
+    found, broken = [], False
+    for case in meaning.task.cases:
+        try:
+            if case.kind == "test":
+                found.append(_situation(meaning, case, check))
+            meaning.make_inputs(
+                case, 0, "meta"
+            )  # shapes alone: a bench case costs nothing, the compile tier needs it
+        except Exception as error:
+            broken = True
+            check.problems.append(f"case {case.id}: reference.py fails with {type(error).__name__}: {error}")
+    if broken:
+        return None
+    tensors = [a for each in found for a in each.args.values() if isinstance(a, torch.Tensor)]
+    if not any(size > 1 and size % 2 for tensor in tensors for size in tensor.shape):
+        check.problems.append("has no test case of an odd size")
+    # A layout in task.yaml that reference.py does not pass on tests nothing.
+    if any(each.case.layout != "contiguous" for each in found) and all(t.is_contiguous() for t in tensors):
+        check.problems.append("makes contiguous inputs for every layout")
+    return found
 
 
 def _situation(meaning: Meaning, case: Case, check: Check) -> Situation:
@@ -119,7 +151,7 @@ def _situation(meaning: Meaning, case: Case, check: Check) -> Situation:
                 f"case {case.id}: the good answer is rejected, error {error:.3g} of its bound"
             )
         made.append(situation)
-    first, second = made
+    first, second = made[:2]
     if case.values != "structured" and _same(first.args, second.args):
         check.problems.append(f"case {case.id}: inputs are the same for every seed")
     return Situation(case, first.args, first.expected, first.good, second.good)

@@ -94,7 +94,12 @@ def _import(path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(f"llmdsl_task_{path.parent.name}", path)
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise InvalidTask(
+            f"{path} cannot be imported ({error!r}). Fix it, then run `llmdsl tasks check {path.parent.name}`."
+        ) from error
     return module
 
 

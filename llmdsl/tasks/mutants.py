@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,12 @@ from llmdsl.judge.correctness import Expected, compare
 if TYPE_CHECKING:
     from llmdsl.tasks.meaning import Args, Meaning, Tensors
     from llmdsl.tasks.task import Case
+
+_SMALLER = {
+    torch.float32: torch.bfloat16,
+    torch.float16: torch.float8_e4m3fn,
+    torch.bfloat16: torch.float8_e4m3fn,
+}
 
 
 @dataclass(frozen=True)
@@ -41,43 +47,77 @@ class Situation:
         )
 
 
-def mutants(meaning: Meaning) -> dict[str, Callable[[Situation], Any]]:
-    """name → answer to a situation, or None where the mutant means nothing there (or would be right)."""
+Mutant = Callable[[Situation], "Sequence[torch.Tensor | None] | None"]
 
-    def each(change: Callable[[torch.Tensor], torch.Tensor | None]) -> Callable[[Situation], Any]:
-        def answer(s: Situation) -> Any:
-            made = [change(t) for t in s.good]
-            if all(m is None for m in made):
-                return None
-            return tuple(g if m is None else m for g, m in zip(s.good, made, strict=True))
 
-        return answer
+def mutants(meaning: Meaning) -> dict[str, Callable[[Situation], Tensors | None]]:
+    """name → answer to a situation, or None where the mutant means nothing there.
 
-    return {
+    Of several outputs one is wrong at a time: a bound that is too wide must not hide behind another output's.
+    """
+
+    def each(change: Callable[[torch.Tensor], torch.Tensor | None]) -> Mutant:
+        return lambda s: [change(t) for t in s.good]
+
+    found: dict[str, Mutant] = {
         "zeros": each(torch.zeros_like),
         "ones": each(torch.ones_like),
         "NaN": each(lambda t: torch.full_like(t, torch.nan) if t.is_floating_point() else None),
         "mean constant": each(lambda t: torch.full(t.shape, float(t.double().mean())).to(t.dtype)),
-        "copy of an input": _copy,
         "stale": lambda s: s.other,
         "half of it zero": each(_half),
         "last element left out": each(_without_last),
         "last row left out": each(_without_last_row),
         "sign flipped": each(lambda t: (-t.double()).to(t.dtype)),
         "rows permuted": each(_permuted),
-        "low precision": lambda s: meaning.good(s.case, _coarser(s.args)),
+        "low precision": lambda s: meaning.good(s.case, {name: _coarser(a) for name, a in s.args.items()}),
+        "rounded result": each(lambda t: None if _coarser(t) is t else _coarser(t)),
         "strides ignored": lambda s: None if s.contiguous else meaning.good(s.case, _misread(s.args)),
+        "right for shown shapes only": _shown_only(meaning),
     }
+    for argument in meaning.task.arguments:
+        if argument.type == "tensor":
+            found[f"copy of {argument.name}"] = _copy_of(argument.name)
+    outputs = meaning.task.outputs
+    if len(outputs) == 1:
+        return {name: _one_wrong(mutant, 0) for name, mutant in found.items()}
+    return {f"{name} in {output.name}": _one_wrong(mutant, i)
+            for name, mutant in found.items() for i, output in enumerate(outputs)}  # fmt: skip
 
 
-def _copy(situation: Situation) -> Any:
-    """Every output filled from the first floating-point input that broadcasts to it."""
-    tensors = [a for a in situation.args.values() if isinstance(a, torch.Tensor) and a.is_floating_point()]
-    made = []
-    for good in situation.good:
-        fitting = [t for t in tensors if _broadcasts(t, good)]
-        made.append(fitting[0].to(good.dtype).expand(good.shape).clone() if fitting else None)
-    return None if any(each is None for each in made) else tuple(made)
+def _one_wrong(mutant: Mutant, index: int) -> Callable[[Situation], Tensors | None]:
+    """The right answer with the mutant's output of that index."""
+
+    def answer(situation: Situation) -> Tensors | None:
+        made = mutant(situation)
+        if made is None or made[index] is None:
+            return None
+        return (*situation.good[:index], made[index], *situation.good[index + 1 :])
+
+    return answer
+
+
+def _shown_only(meaning: Meaning) -> Mutant:
+    """Right for the shapes that a prompt may show, zeros for all others."""
+
+    def shapes(args: Args) -> tuple[torch.Size, ...]:
+        return tuple(a.shape for a in args.values() if isinstance(a, torch.Tensor))
+
+    # Shapes are the same in every dtype, and on "meta" a bench case costs nothing.
+    visible = {case.name: case for case in meaning.task.cases if not case.hidden}
+    shown = {shapes(meaning.make_inputs(case, 0, "meta")) for case in visible.values()}
+    return lambda s: s.good if shapes(s.args) in shown else [torch.zeros_like(t) for t in s.good]
+
+
+def _copy_of(name: str) -> Mutant:
+    """Every output that the argument broadcasts to is a copy of it."""
+
+    def answer(situation: Situation) -> list[torch.Tensor | None]:
+        source = situation.args[name]
+        return [source.to(t.dtype).expand(t.shape).clone() if _broadcasts(source, t) else None
+                for t in situation.good]  # fmt: skip
+
+    return answer
 
 
 def _broadcasts(tensor: torch.Tensor, to: torch.Tensor) -> bool:
@@ -112,19 +152,13 @@ def _permuted(t: torch.Tensor) -> torch.Tensor | None:
     return None if t.dim() == 0 or t.shape[rows] < 2 else t.roll(1, rows)
 
 
-def _coarser(args: Args) -> Args:
-    """float32 inputs rounded to bfloat16, 16-bit ones to float8: what a short cut through a smaller format does."""
-
-    def coarse(a: Any) -> Any:
-        if not isinstance(a, torch.Tensor) or not a.is_floating_point():
-            return a
-        small = torch.bfloat16 if a.dtype == torch.float32 else torch.float8_e4m3fn
-        if small is torch.float8_e4m3fn:
-            largest = torch.finfo(small).max
-            return a.float().clamp(-largest, largest).to(small).to(a.dtype)
-        return a.to(small).to(a.dtype)
-
-    return {name: coarse(a) for name, a in args.items()}
+def _coarser(value: Any) -> Any:
+    """float32 rounded to bfloat16, 16 bits to float8: what a short cut through a smaller format keeps. All else as is."""
+    if not isinstance(value, torch.Tensor) or value.dtype not in _SMALLER:
+        return value
+    small = _SMALLER[value.dtype]
+    largest = torch.finfo(small).max  # float8_e4m3fn has no infinity to overflow to
+    return value.clamp(-largest, largest).to(small).to(value.dtype)
 
 
 def _misread(args: Args) -> Args:
