@@ -30,6 +30,14 @@ class UnknownDsl(LlmdslError):
         super().__init__(unknown("DSL", name, known) + " `llmdsl doctor` shows what is installed.")
 
 
+class BrokenDsl(LlmdslError):
+    """A DSL's adapter that another package brings cannot be imported, or is no `Dsl`."""
+
+    def __init__(self, name: str, package: str, reason: str):
+        super().__init__(f"DSL {name!r} of the package {package} does not load: {reason}. Mend that package, or "
+                         f"remove it: pip uninstall {package}")  # fmt: skip
+
+
 class UnknownProvider(LlmdslError):
     def __init__(self, name: str, known: Iterable[str]):
         super().__init__(

@@ -1,4 +1,9 @@
-"""The command `llmdsl`: a table of commands, each imported only when it runs, and errors without tracebacks."""
+"""The command `llmdsl`: a table of commands, each imported only when it runs, and errors without tracebacks.
+
+A command is a module of this package with one plain function (or, for a group, a `typer.Typer`) and a line in
+`COMMANDS`. Its parameters are typer annotations, its docstring is its help, and it imports torch and the like inside
+the function. It raises LlmdslError for what a user can mend, and typer.Exit(code) where it ran but its subject failed.
+"""
 
 from __future__ import annotations
 

@@ -41,12 +41,12 @@ def doctor(
 def examine() -> dict[str, Any]:
     """Everything found, as plain data. Never holds a key's value."""
     from llmdsl import __version__
-    from llmdsl.dsls.registry import dsl_names, load_dsl
 
     gpus = _gpus()
     # A CPU build of torch says so in its version; it sees no GPU, whatever the machine has.
     torch = _version("torch")
     usable = bool(gpus) and torch is not None and "+cpu" not in torch
+    dsls, broken = _dsls(usable)
     found: dict[str, Any] = {
         "llmdsl": __version__,
         "python": platform.python_version(),
@@ -54,12 +54,27 @@ def examine() -> dict[str, Any]:
         "gpus": gpus,
         "torch": torch,
         "tools": {tool: _tool(tool) for tool in _TOOLS},
-        "dsls": {name: _dsl(load_dsl(name), usable) for name in dsl_names()},
+        "dsls": dsls,
+        "broken_dsls": broken,
         "sandbox": _sandbox(),
         "local_models": {name: _version(name) for name in _LOCAL},
         "keys": {name: bool(os.environ.get(name)) for name in _KEYS},
     }
     return found | {"missing": _missing(found)}
+
+
+def _dsls(gpu: bool) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
+    """Every DSL by name, and by name why one does not load."""
+    from llmdsl.dsls.registry import dsl_names, load_dsl
+    from llmdsl.errors import BrokenDsl
+
+    found, broken = {}, {}
+    for name in dsl_names():
+        try:
+            found[name] = _dsl(load_dsl(name), gpu)
+        except BrokenDsl as error:
+            broken[name] = str(error)
+    return found, broken
 
 
 def _dsl(dsl: Any, gpu: bool) -> dict[str, Any]:
@@ -81,6 +96,8 @@ def _missing(found: dict[str, Any]) -> list[dict[str, str]]:
         lacking = [name for name, version in dsl["packages"].items() if version is None]
         if lacking:
             add(f"{dsl['title']} (no {', '.join(lacking)})", dsl["install"])
+    for name, reason in found["broken_dsls"].items():
+        add(f"DSL {name}", reason)
     if not found["gpus"]:
         add(
             "the gpu tier: no NVIDIA GPU answers",

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 
 from llmdsl.dsls.base import Dsl
-from llmdsl.errors import UnknownDsl
+from llmdsl.errors import BrokenDsl, UnknownDsl
 
 _BUILT_IN = {"triton": "llmdsl.dsls.triton:DSL"}
 
@@ -17,10 +17,21 @@ def dsl_names() -> list[str]:
 
 
 def load_dsl(name: str) -> Dsl:
-    """The DSL of that name. Raises UnknownDsl."""
+    """The DSL of that name. Raises UnknownDsl; BrokenDsl where another package's adapter does not load."""
     if name in _BUILT_IN:
         module, _, attribute = _BUILT_IN[name].partition(":")
         return getattr(import_module(module), attribute)
     for point in entry_points(group="llmdsl.dsls", name=name):
-        return point.load()
+        return _load(point)
     raise UnknownDsl(name, dsl_names())
+
+
+def _load(point: EntryPoint) -> Dsl:
+    package = point.dist.name if point.dist else point.module
+    try:
+        found = point.load()
+    except Exception as error:
+        raise BrokenDsl(point.name, package, f"{type(error).__name__}: {error}") from error
+    if not isinstance(found, Dsl) or found.name != point.name:
+        raise BrokenDsl(point.name, package, f"{point.value} is no Dsl named {point.name!r}")
+    return found
