@@ -27,7 +27,10 @@ if TYPE_CHECKING:
     from llmdsl.judge.trial import Trial
 
 _ROUNDS = 8  # a multiple of 4: A B B A, long and short
-_CALLS = (8, 32)  # calls of short and long rounds: their difference is free of what a round costs once
+# Calls of a short round, and how many more a long one has: the difference is free of what a round costs once. Two
+# processes on one GPU make that cost vary by some 0.4 ms, so the difference must hold many calls.
+_SHORT, _MORE = 8, 128
+_LONG_ROUND_US = 60_000  # but not much longer than this, for slow candidates
 _END_TO_END = 7
 # How far the judge's clock resolves one call. Below it a claim can be flattered by this much and no more.
 _SLACK_US, _SLACK = 4.0, 0.15
@@ -43,8 +46,8 @@ class Bench:
         self.claims: list[float] = []
         self.end_to_end: list[float] = []
         self.eager: list[float] = []
-        self.walls: dict[int, list[float]] = {calls: [] for calls in _CALLS}
-        self.baseline_walls: dict[int, list[float]] = {calls: [] for calls in _CALLS}
+        self.walls: dict[int, list[float]] = {}
+        self.baseline_walls: dict[int, list[float]] = {}
         self.method = ""
 
     def run(self) -> Timing:
@@ -55,9 +58,10 @@ class Bench:
         baseline = Stopwatch(lambda: self.meaning.eager(args), self.flush.numel())
         try:
             self.trial.call(self.case, region, ghost=False)  # maps the region in the runner
-            self._ask(region, calls=2, end_to_end=0)  # compiles, captures, warms up
+            first = self._ask(region, calls=2, end_to_end=0)  # compiles, captures, warms up
+            long = _SHORT + min(_MORE, max(8, int(_LONG_ROUND_US / min(first.device_us))))
             for number in range(_ROUNDS):
-                calls = _CALLS[number // 2 % 2]
+                calls = long if number // 2 % 2 else _SHORT
                 candidate_first = number % 2 == 0
                 if candidate_first:
                     self._round(args, region, rng.getrandbits(62), calls)
@@ -73,7 +77,7 @@ class Bench:
         torch.cuda.synchronize()
         started = time.perf_counter()
         self.eager += baseline.device_us(calls)
-        self.baseline_walls[calls].append((time.perf_counter() - started) * 1e6)
+        self.baseline_walls.setdefault(calls, []).append((time.perf_counter() - started) * 1e6)
 
     def _round(self, first: Args, region: CaseRegion, seed: int, calls: int) -> None:
         """Fresh values, `calls` timed calls, and the last one's output checked."""
@@ -87,7 +91,7 @@ class Bench:
         torch.cuda.synchronize()
         started = time.perf_counter()
         answer = self._ask(region, calls, 0)
-        self.walls[calls].append((time.perf_counter() - started) * 1e6)
+        self.walls.setdefault(calls, []).append((time.perf_counter() - started) * 1e6)
         self.claims += answer.device_us
         self.method = answer.method
         reason, _ = self.trial.compare(expected, answer, region)
@@ -148,7 +152,7 @@ class Bench:
 
 def _per_call(walls: dict[int, list[float]]) -> float:
     """Wall time of one call, microseconds: the difference of long and short rounds, free of a round's own cost."""
-    short, long = _CALLS
+    short, long = sorted(walls)
     return (min(walls[long]) - min(walls[short])) / (long - short)
 
 
