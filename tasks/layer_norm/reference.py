@@ -12,6 +12,7 @@ def layer_norm(x, weight, bias, eps):
 
 
 def magnitude(x, weight, bias, eps):
-    mean = x.mean(-1, keepdim=True)
+    # The mean is rounded at the scale of its terms, not of itself: it may be 0 among large elements.
+    terms = x.abs().mean(-1, keepdim=True)
     spread = torch.rsqrt(x.var(-1, correction=0, keepdim=True) + eps)
-    return (x.abs() + mean.abs()) * spread * weight.abs() + bias.abs()
+    return (x.abs() + terms) * spread * weight.abs() + bias.abs()
