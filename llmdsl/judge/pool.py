@@ -60,11 +60,13 @@ class Zygote:
             wire.send(mine, {"kind": "hello", "wire": wire.WIRE_VERSION, "backend": environment.backend,
                              "tier": environment.tier, "packages": list(environment.packages)})  # fmt: skip
             hello, _ = wire.receive(mine, deadline=time.monotonic() + 300)
-        except (wire.Closed, TimeoutError) as error:
+        except BaseException as error:
+            self._process.kill()  # an interrupt too must not wait for its imports
             self.close()
-            raise InfraError(
-                f"the runner for {environment.backend} did not start; try `llmdsl doctor`."
-            ) from error
+            if isinstance(error, (wire.Closed, TimeoutError)):
+                text = f"the runner for {environment.backend} did not start; try `llmdsl doctor`."
+                raise InfraError(text) from error
+            raise
         if hello["kind"] != "warm":
             self.close()
             if "ModuleNotFoundError" in hello["error"]:
