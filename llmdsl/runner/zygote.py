@@ -50,11 +50,13 @@ def serve(control_fd: int) -> None:
                 message, fds = wire.receive(control, max_fds=3)
             except wire.Closed:
                 return
+            myself = os.pidfd_open(os.getpid())
             pid = os.fork()
             if pid == 0:
                 control.close()
+                _die_with(myself)
                 _warden(message, fds, backend)
-            for fd in fds:
+            for fd in (*fds, myself):
                 os.close(fd)
             children[os.pidfd_open(pid)] = (pid, message["id"])
             wire.send(control, {"kind": "forked", "id": message["id"], "pid": pid})
@@ -74,12 +76,13 @@ def _warden(message: dict[str, Any], fds: list[int], backend: Any) -> None:
     """Never returns. Exits with the candidate's status; a signal becomes 128 + its number."""
     code = 70
     try:
-        sys_.prctl(sys_.PR_SET_PDEATHSIG, signal.SIGKILL)
         limits = confine.Limits(**message["limits"])
         plan = confine.Plan(**{**message["plan"], "limits": limits})
         in_force: dict[str, Any] = confine.enter_namespaces() if message["sandbox"] else {}
+        myself = os.pidfd_open(os.getpid())
         init = os.fork()
         if init == 0:
+            _die_with(myself)
             _init(plan, in_force, message, fds, backend)
         for fd in fds:
             os.close(fd)
@@ -94,7 +97,6 @@ def _init(
     """Process 1 of the candidate's namespace: waits for the candidate, reaps orphans, dies with the warden."""
     code = 70
     try:
-        sys_.prctl(sys_.PR_SET_PDEATHSIG, signal.SIGKILL)
         sys_.prctl(sys_.PR_SET_DUMPABLE, 0)  # no candidate may trace it or open its descriptors
         if in_force.get("mount_namespace"):
             in_force["mount_namespace"] = confine.build_root(plan)
@@ -148,6 +150,14 @@ def _candidate(plan: confine.Plan, in_force: dict[str, Any], message: dict[str, 
         os.write(2, f"runner: {type(error).__name__}: {error}\n".encode())
     finally:
         os._exit(code)
+
+
+def _die_with(parent: int) -> None:
+    """Ties this process's life to its parent's (`parent` is a pidfd of it), also where the parent is dead already."""
+    sys_.prctl(sys_.PR_SET_PDEATHSIG, signal.SIGKILL)
+    if select.select([parent], [], [], 0)[0]:
+        os._exit(70)
+    os.close(parent)
 
 
 def _exit_code(status: int) -> int:
