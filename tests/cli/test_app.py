@@ -81,7 +81,7 @@ def test_interrupted_exits_130(tmp_path: Path):
     time.sleep(6)
     assert process.poll() is None
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=90)
     assert process.returncode == 130, err
     assert "Traceback" not in err and out == ""
 
