@@ -7,8 +7,11 @@ the function. It raises LlmdslError for what a user can mend, and typer.Exit(cod
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 from importlib import import_module
+from types import FrameType
 from typing import Any
 
 import typer
@@ -83,6 +86,8 @@ def command() -> TyperGroup:
 
 def main() -> None:
     """Entry point of the console script. Exits; a mistake of the user is a message, not a traceback."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not where a shell made us ignore it
+        signal.signal(signal.SIGINT, _interrupt)
     from llmdsl.errors import LlmdslError
 
     try:
@@ -103,6 +108,18 @@ def main() -> None:
         error.show(file=sys.stderr)
         sys.exit(getattr(error, "exit_code", 2))
     sys.exit(status if isinstance(status, int) else 0)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    """Ctrl-C, also inside an import: there KeyboardInterrupt would be lost, since numpy's C code and others drop what is
+    raised while they load, and the command would run on. Nothing needs an orderly end: a run folder and a runner bear
+    a kill at any moment."""
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            os.write(2, b"llmdsl: Interrupted.\n")
+            os._exit(130)
+        frame = frame.f_back
+    raise KeyboardInterrupt
 
 
 def _complain(message: str) -> None:

@@ -87,6 +87,7 @@ def evaluate(choice: Choice) -> int:
 def _evaluate(choice: Choice) -> int:
     import asyncio
     import os
+    import signal
 
     from llmdsl.generate.budget import Budget
     from llmdsl.models.base import Usage
@@ -114,6 +115,8 @@ def _evaluate(choice: Choice) -> int:
         folder = folder or stack.enter_context(
             RunFolder.create(choice.out or _new_folder(), config, environment())
         )
+        # asyncio ends its tasks in order at an interrupt, but only where the handler is Python's own.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
             out_of_budget = asyncio.run(_ask_and_judge(choice, plan, folder, judge, models, budget, workers))
         except KeyboardInterrupt:
