@@ -45,6 +45,18 @@ class UnknownProvider(LlmdslError):
         )
 
 
+class BrokenProvider(LlmdslError):
+    """A provider that another package brings cannot be imported."""
+
+    def __init__(self, name: str, package: str, reason: str):
+        super().__init__(f"model provider {name!r} of the package {package} does not load: {reason}. Mend that package, "
+                         f"or remove it: pip uninstall {package}")  # fmt: skip
+
+
+class InvalidModel(LlmdslError):
+    """A model that cannot be asked as it was named: no key, no address, no such file, no such script."""
+
+
 class InvalidTask(LlmdslError):
     """A task folder that cannot be loaded, or that `llmdsl tasks check` refuses."""
 

@@ -15,7 +15,7 @@ from llmdsl.generate.extract import Extraction, extract
 from llmdsl.generate.loop import run_sample
 from llmdsl.generate.prompt import Messages, cold_messages
 from llmdsl.judge.verdict import Diagnostic, Outcome, Tier, Verdict
-from llmdsl.models.base import Completion, Model, ModelError, Request
+from llmdsl.models.base import HOPELESS, Completion, Model, ModelError, Request
 from llmdsl.store.history import Attempt, history
 from llmdsl.store.records import CompletionRecord, FailureRecord, Key, Slot, VerdictRecord, now, storable
 from llmdsl.store.run import RunFolder
@@ -151,7 +151,7 @@ class Evaluation:
             FailureRecord(time=now(), key=key, kind=kind, message=message[:4000], retries=retries)
         )
         self._folder.append(record)
-        if kind == "auth":  # every further request would fail alike
+        if kind in HOPELESS:
             self._unusable[key.model] = record
         self._emit(Failed(key, record))
 

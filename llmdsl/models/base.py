@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict
@@ -40,12 +41,13 @@ class Request(Value):
 
 
 class Usage(Value):
-    """Tokens of one answer. `input` includes cached ones, `output` includes reasoning ones."""
+    """Tokens of one answer. `input` includes those read from and written to a cache, `output` reasoning ones."""
 
     input: int = 0
     output: int = 0
     cached_input: int = 0
     reasoning: int = 0
+    cache_write: int = 0
 
 
 class Completion(Value):
@@ -59,15 +61,30 @@ class Completion(Value):
     retries: int = 0
 
 
+HOPELESS = frozenset({"auth", "quota", "not_found"})
+"""Kinds of ModelError after which every further request to the same model would fail alike."""
+
+
 class ModelError(LlmdslError):
-    """A provider gave no usable answer within the bounded retries. `kind` is what the record keeps of it."""
+    """A provider gave no usable answer within the bounded retries. `kind` is what the record keeps of it.
+
+    Kinds: auth, quota, not_found, bad_request, rate_limited, server_error, timeout, connection, malformed; and of
+    models that look answers up: no_reference, not_recorded.
+    """
 
     exit_code = 4
 
     def __init__(self, kind: str, message: str, *, retries: int = 0):
         super().__init__(message)
-        self.kind = kind  # "auth", "bad_request", "rate_limited", "server_error", "timeout", "connection", "malformed"
-        self.retries = retries
+        self.kind, self.retries = kind, retries
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a provider is given beside the name of its model. `timeout_s` bounds one try of one request."""
+
+    base_url: str | None = None
+    timeout_s: float = 600.0
 
 
 @runtime_checkable

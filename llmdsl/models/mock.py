@@ -13,17 +13,17 @@ from __future__ import annotations
 
 import re
 
-from llmdsl.errors import unknown
-from llmdsl.models.base import Completion, ModelError, Request, Usage
-from llmdsl.models.oracle import reference_kernel
+from llmdsl.errors import InvalidModel, unknown
+from llmdsl.models.base import Completion, ModelError, Options, Request, Usage
+from llmdsl.models.oracle import fenced, reference_kernel
 
 _SCRIPTS = ("broken", "prose", "empty", "truncated", "torch", "oracle-after-N", "fail")
 
 
-def mock(name: str, base_url: str | None) -> Mock:
+def mock(name: str, options: Options) -> Mock:
     """`mock/SCRIPT`."""
     if (name not in _SCRIPTS and not re.fullmatch(r"oracle-after-\d+", name)) or name == "oracle-after-N":
-        raise ModelError("bad_request", unknown("mock", name, _SCRIPTS))
+        raise InvalidModel(unknown("mock", name, _SCRIPTS) + " Write mock/SCRIPT, e.g. mock/broken.")
     return Mock(name)
 
 
@@ -49,18 +49,14 @@ class Mock:
             case "prose":
                 return "First I would choose a block size, then think about memory.", "stop"
             case "torch":
-                return _fenced(_torch_answer(request.task)), "stop"
+                return fenced(_torch_answer(request.task)), "stop"
         source = reference_kernel(request.task, request.dsl)
         if self._script == "truncated":
             return "```\n" + source[: len(source) // 2], "length"
         good_from = int(self._script.rpartition("-")[2]) + 1 if self._script.startswith("oracle") else None
         if good_from is not None and request.attempt >= good_from:
-            return _fenced(source), "stop"
-        return _fenced(source + "\ndef unfinished(:\n"), "stop"
-
-
-def _fenced(source: str) -> str:
-    return f"```python\n{source}\n```\n"
+            return fenced(source), "stop"
+        return fenced(source + "\ndef unfinished(:\n"), "stop"
 
 
 def _torch_answer(task: str) -> str:

@@ -6,38 +6,49 @@ import os
 import time
 from typing import Any
 
-from llmdsl.errors import MissingDependency
-from llmdsl.models.base import Completion, ModelError, Request, Usage
-from llmdsl.models.retry import Fault, Policy, explain, with_retries
+from llmdsl.errors import InvalidModel, MissingDependency
+from llmdsl.models.base import Completion, Options, Request, Usage
+from llmdsl.models.faults import explain
+from llmdsl.models.retry import Fault, Policy, with_retries
 
 
-def openai(name: str, base_url: str | None) -> OpenAIModel:
-    """`openai/NAME`: the key from OPENAI_API_KEY."""
-    if not os.environ.get("OPENAI_API_KEY"):
-        raise ModelError("auth", f"openai/{name} needs a key: export OPENAI_API_KEY=…")
-    return OpenAIModel(f"openai/{name}", name, base_url, os.environ["OPENAI_API_KEY"], responses=True)
+def openai(name: str, options: Options) -> OpenAIModel:
+    """`openai/NAME`: the key from OPENAI_API_KEY, the address from `base_url`, else OPENAI_BASE_URL, else OpenAI's."""
+    if not name:
+        raise InvalidModel("openai/ needs the name of a model: write openai/NAME, e.g. openai/gpt-5-mini")
+    key = os.environ.get("OPENAI_API_KEY")
+    if not key:
+        raise InvalidModel(f"openai/{name} needs a key: export OPENAI_API_KEY=…")
+    policy = Policy(timeout_s=options.timeout_s)
+    return OpenAIModel(f"openai/{name}", name, options.base_url, key, responses=True, policy=policy)
 
 
-def openai_compatible(name: str, base_url: str | None) -> OpenAIModel:
+def openai_compatible(name: str, options: Options) -> OpenAIModel:
     """`openai-compat/NAME` at a base URL; a key only where OPENAI_COMPAT_API_KEY holds one."""
-    if not base_url:
-        raise ModelError(
-            "bad_request", f"openai-compat/{name} needs an address: add --base-url http://HOST:PORT/v1"
+    if not name:
+        raise InvalidModel(
+            "openai-compat/ needs the name of a model: write openai-compat/NAME --base-url URL"
         )
-    key = os.environ.get("OPENAI_COMPAT_API_KEY", "none")
-    return OpenAIModel(f"openai-compat/{name}", name, base_url, key, responses=False)
+    if not options.base_url:
+        raise InvalidModel(f"openai-compat/{name} needs an address: add --base-url http://HOST:PORT/v1")
+    key = os.environ.get("OPENAI_COMPAT_API_KEY") or "none"
+    policy = Policy(timeout_s=options.timeout_s)
+    return OpenAIModel(f"openai-compat/{name}", name, options.base_url, key, responses=False, policy=policy)
 
 
 class OpenAIModel:
-    """One model behind the official SDK. `responses` picks the Responses API instead of Chat Completions."""
+    """One model behind the official SDK. `responses` picks the Responses API instead of Chat Completions.
+
+    `extra` are fields of the request's body that only some servers know.
+    """
 
     def __init__(self, spec: str, model: str, base_url: str | None, key: str, *, responses: bool,
-                 policy: Policy | None = None):  # fmt: skip
+                 policy: Policy | None = None, extra: dict[str, Any] | None = None):  # fmt: skip
         try:
             import openai as sdk
         except ImportError as error:
             raise MissingDependency("the OpenAI SDK is not installed: pip install openai") from error
-        self.name, self._model, self._sdk = spec, model, sdk
+        self.name, self._model, self._sdk, self._extra = spec, model, sdk, extra
         self._policy = policy or Policy()
         self._client = sdk.AsyncOpenAI(
             api_key=key, base_url=base_url, max_retries=0, timeout=self._policy.timeout_s
@@ -61,29 +72,14 @@ class OpenAIModel:
         if sampling.reasoning_effort:
             settings["reasoning"] = {"effort": sampling.reasoning_effort}
         answer = await self._client.responses.create(
-            model=self._model,
-            input=[m.model_dump() for m in request.messages],
-            store=False,
-            **_given(settings),
-        )
-        if answer.status == "failed":
-            detail = answer.error.message if answer.error else "no reason given"
-            raise Fault("server_error", f"the response failed: {detail}", again=True)
-        reason = "stop"
-        if answer.status == "incomplete":
-            why = answer.incomplete_details.reason if answer.incomplete_details else None
-            reason = "length" if why == "max_output_tokens" else why or "incomplete"
-        used = answer.usage
-        cached = getattr(used, "input_tokens_details", None)
-        thought = getattr(used, "output_tokens_details", None)
-        usage = Usage(
-            input=used.input_tokens if used else 0, output=used.output_tokens if used else 0,
-            cached_input=getattr(cached, "cached_tokens", None) or 0,
-            reasoning=getattr(thought, "reasoning_tokens", None) or 0,
+            model=self._model, input=[m.model_dump() for m in request.messages], store=False,
+            extra_body=self._extra, **_given(settings),
         )  # fmt: skip
+        reason = _finish_reason(answer)
         return Completion(
-            text=answer.output_text, finish_reason=reason, served_model=answer.model, usage=usage
-        )
+            text=answer.output_text, finish_reason=reason, served_model=answer.model,
+            usage=_usage(answer.usage, "input_tokens", "output_tokens"),
+        )  # fmt: skip
 
     async def _ask_chat(self, request: Request) -> Completion:
         sampling = request.sampling
@@ -91,19 +87,42 @@ class OpenAIModel:
                     "seed": None if sampling.seed is None else sampling.seed + request.sample,
                     "reasoning_effort": sampling.reasoning_effort}  # fmt: skip
         answer = await self._client.chat.completions.create(
-            model=self._model, messages=[m.model_dump() for m in request.messages], **_given(settings)
-        )
-        choice = answer.choices[0]
-        used = answer.usage
-        cached = getattr(used, "prompt_tokens_details", None)
-        thought = getattr(used, "completion_tokens_details", None)
-        usage = Usage(
-            input=used.prompt_tokens if used else 0, output=used.completion_tokens if used else 0,
-            cached_input=getattr(cached, "cached_tokens", None) or 0,
-            reasoning=getattr(thought, "reasoning_tokens", None) or 0,
+            model=self._model, messages=[m.model_dump() for m in request.messages],
+            extra_body=self._extra, **_given(settings),
         )  # fmt: skip
-        return Completion(text=choice.message.content or "", finish_reason=choice.finish_reason or "stop",
-                          served_model=answer.model, usage=usage)  # fmt: skip
+        choice = answer.choices[0]
+        return Completion(
+            text=choice.message.content or "", finish_reason=choice.finish_reason or "stop",
+            served_model=answer.model, usage=_usage(answer.usage, "prompt_tokens", "completion_tokens"),
+        )  # fmt: skip
+
+
+def _finish_reason(answer: Any) -> str:
+    """Of a response: "stop", "length", or the API's own word. Raises Fault where it holds no answer."""
+    if answer.status == "completed":
+        return "stop"
+    if answer.status == "incomplete":
+        why = answer.incomplete_details.reason if answer.incomplete_details else None
+        return "length" if why == "max_output_tokens" else why or "incomplete"
+    code = answer.error.code if answer.error else None
+    detail = answer.error.message if answer.error else f"its status is {answer.status!r}"
+    kind = {"server_error": "server_error", "rate_limit_exceeded": "rate_limited", None: "malformed"}.get(
+        code, "bad_request"
+    )
+    raise Fault(kind, f"the response failed: {detail}", again=kind != "bad_request")
+
+
+def _usage(used: Any, input_tokens: str, output_tokens: str) -> Usage:
+    """Tokens as reported; what a server leaves out is 0. The two APIs name the same numbers differently."""
+
+    def detail(of: str, name: str) -> int:
+        return getattr(getattr(used, f"{of}_details", None), name, None) or 0
+
+    return Usage(
+        input=getattr(used, input_tokens, None) or 0, output=getattr(used, output_tokens, None) or 0,
+        cached_input=detail(input_tokens, "cached_tokens"), cache_write=detail(input_tokens, "cache_write_tokens"),
+        reasoning=detail(output_tokens, "reasoning_tokens"),
+    )  # fmt: skip
 
 
 def _given(settings: dict[str, Any]) -> dict[str, Any]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from llmdsl.models.base import Completion, ModelError, Request
+from llmdsl.errors import InvalidModel
+from llmdsl.models.base import Completion, ModelError, Options, Request
 from llmdsl.resources import reference_kernels_dir
 
 
-def oracle(name: str, base_url: str | None) -> Oracle:
+def oracle(name: str, options: Options) -> Oracle:
     """`oracle` takes no name."""
+    if name:
+        raise InvalidModel("oracle takes no name: write --model oracle")
     return Oracle()
 
 
@@ -19,12 +22,18 @@ def reference_kernel(task: str, dsl: str) -> str:
     raise ModelError("no_reference", f"no reference kernel {task}/{dsl}.*: write it into {folder}")
 
 
+def fenced(source: str) -> str:
+    """The source as the one code block of an answer."""
+    end = "" if source.endswith("\n") else "\n"
+    return f"```\n{source}{end}```\n"
+
+
 class Oracle:
     name = "oracle"
 
     async def complete(self, request: Request) -> Completion:
         source = reference_kernel(request.task, request.dsl)
-        return Completion(text=f"```\n{source}```\n", served_model="oracle")
+        return Completion(text=fenced(source), served_model="oracle")
 
     async def close(self) -> None:
         pass

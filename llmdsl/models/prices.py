@@ -22,7 +22,7 @@ def _table() -> dict[str, list[dict[str, Any]]]:
 def cost(name: str, usage: Usage) -> float | None:
     """US dollars of one answer of the model asked for as `provider/name`; None where no price is known, never a guess.
 
-    Input not served from the provider's cache, cached input and output (reasoning included) are priced apart.
+    Fresh input, input read from and written to the provider's cache, and output (reasoning included) are priced apart.
     """
     provider, _, model = name.partition("/")
     if provider in _FREE:
@@ -36,7 +36,6 @@ def cost(name: str, usage: Usage) -> float | None:
     if not known:
         return None
     price = max(known, key=lambda entry: len(entry["model"]))
-    fresh = usage.input - usage.cached_input
-    return (
-        fresh * price["input"] + usage.cached_input * price["cached"] + usage.output * price["output"]
-    ) / 1e6
+    fresh = usage.input - usage.cached_input - usage.cache_write
+    dollars = fresh * price["input"] + usage.cached_input * price["cached"] + usage.output * price["output"]
+    return (dollars + usage.cache_write * price.get("write", price["input"])) / 1e6

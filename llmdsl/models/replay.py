@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from llmdsl.models.base import Completion, ModelError, Request
+from llmdsl.errors import InvalidModel
+from llmdsl.models.base import Completion, ModelError, Options, Request
 
 
-def replay(name: str, base_url: str | None) -> Replay:
+def replay(name: str, options: Options) -> Replay:
     """`replay/RUN`, or `replay/RUN#MODEL` where the run asked several models."""
     path, _, model = name.partition("#")
+    if not path:
+        raise InvalidModel(
+            "replay needs the folder of an earlier run: write replay/RUN, e.g. replay/runs/monday"
+        )
     return Replay(f"replay/{name}", Path(path), model)
 
 
@@ -23,13 +28,14 @@ class Replay:
         records = list(RunFolder.open(run).completions())
         models = sorted({record.key.model for record in records})
         if not model and len(models) > 1:
-            raise ModelError(
-                "bad_request", f"{run} holds answers of {', '.join(models)}: write replay/{run}#MODEL"
-            )
+            raise InvalidModel(f"{run} holds answers of {', '.join(models)}: write replay/{run}#MODEL")
         if model and model not in models:
-            raise ModelError(
-                "bad_request", f"{run} holds no answers of {model!r}, only of {', '.join(models)}"
+            known = (
+                f"It holds answers of {', '.join(models)}: write replay/{run}#{models[0]}"
+                if models
+                else "It is empty."
             )
+            raise InvalidModel(f"{run} holds no answers of {model!r}. {known}")
         self._answers = {}
         for record in records:
             if not model or record.key.model == model:

@@ -14,36 +14,54 @@ from typing import Any
 CHAT = {
     "id": "c1", "object": "chat.completion", "created": 1, "model": "served-1",
     "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "hello"}}],
-    "usage": {"prompt_tokens": 7, "completion_tokens": 2, "total_tokens": 9,
-              "prompt_tokens_details": {"cached_tokens": 3}, "completion_tokens_details": {"reasoning_tokens": 1}},
+    "usage": {"prompt_tokens": 12, "completion_tokens": 2, "total_tokens": 14,
+              "prompt_tokens_details": {"cached_tokens": 3, "cache_write_tokens": 5}, "completion_tokens_details": {"reasoning_tokens": 1}},
 }  # fmt: skip
 RESPONSE = {
     "id": "r1", "object": "response", "created_at": 1, "model": "served-1", "status": "completed",
     "parallel_tool_calls": False, "tool_choice": "auto", "tools": [],
     "output": [{"id": "m1", "type": "message", "role": "assistant", "status": "completed",
                 "content": [{"type": "output_text", "text": "hello", "annotations": []}]}],
-    "usage": {"input_tokens": 7, "input_tokens_details": {"cached_tokens": 3}, "output_tokens": 2,
-              "output_tokens_details": {"reasoning_tokens": 1}, "total_tokens": 9},
+    "usage": {"input_tokens": 12, "input_tokens_details": {"cached_tokens": 3, "cache_write_tokens": 5}, "output_tokens": 2,
+              "output_tokens_details": {"reasoning_tokens": 1}, "total_tokens": 14},
 }  # fmt: skip
 EVENTS = [
     ("message_start", {"type": "message_start", "message": {
         "id": "m1", "type": "message", "role": "assistant", "model": "served-1", "content": [], "stop_reason": None,
-        "stop_sequence": None, "usage": {"input_tokens": 4, "cache_read_input_tokens": 3, "output_tokens": 1}}}),
+        "stop_sequence": None, "usage": {"input_tokens": 4, "cache_read_input_tokens": 3,
+                                       "cache_creation_input_tokens": 5, "output_tokens": 1}}}),
     ("content_block_start", {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}),
     ("content_block_delta", {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "hello"}}),
     ("content_block_stop", {"type": "content_block_stop", "index": 0}),
     ("message_delta", {"type": "message_delta", "delta": {"stop_reason": "end_turn", "stop_sequence": None},
-                       "usage": {"output_tokens": 2}}),
+                       "usage": {"output_tokens": 2, "output_tokens_details": {"thinking_tokens": 1}}}),
     ("message_stop", {"type": "message_stop"}),
 ]  # fmt: skip
 
 
+OVERLOADED = ("error", {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}})
+
+
+_STATUS: dict[str, dict[str, Any]] = {
+    "incomplete": {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}},
+    "filtered": {"status": "incomplete", "incomplete_details": {"reason": "content_filter"}},
+    "failed": {
+        "status": "failed",
+        "output": [],
+        "error": {"code": "server_error", "message": "a worker died"},
+    },
+    "refused": {"status": "failed", "output": [], "error": {"code": "invalid_prompt", "message": "not that"}},
+    "queued": {"status": "queued", "output": []},
+}
+
+
 class Faulty:
-    """`script` holds one word per request; the last one repeats."""
+    """`script` holds one word per request; the last one repeats. `headers` are those of the last request."""
 
     def __init__(self, script: list[str]):
         self.script, self.asked = script, 0
         self.bodies: list[dict[str, Any]] = []
+        self.headers: dict[str, str] = {}
         self.url = ""
 
     def next(self) -> str:
@@ -60,6 +78,7 @@ def faulty(*script: str) -> Iterator[Faulty]:
         def log_message(self, *args: object) -> None: ...
 
         def do_POST(self) -> None:
+            state.headers = {name.lower(): value for name, value in self.headers.items()}
             state.bodies.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
             with suppress(BrokenPipeError, ConnectionResetError):
                 self.answer(state.next())
@@ -71,7 +90,9 @@ def faulty(*script: str) -> Iterator[Faulty]:
                 return self.send(200, RESPONSE if "responses" in self.path else CHAT)
             if word.startswith("429"):
                 after = {"429": {}, "429-seconds": {"Retry-After": "7"}, "429-ms": {"retry-after-ms": "1500"},
-                         "429-date": {"Retry-After": formatdate(time.time() + 20, usegmt=True)}}[word]  # fmt: skip
+                         "429-date": {"Retry-After": formatdate(time.time() + 20, usegmt=True)},
+                         "429-minutes": {"Retry-After": "300"}, "429-hours": {"Retry-After": "7200"},
+                         "429-nonsense": {"Retry-After": "soon"}}[word]  # fmt: skip
                 return self.send(429, {"error": {"message": "slow down", "type": "rate_limit_error"}}, after)
             if word == "400":
                 return self.send(
@@ -80,6 +101,14 @@ def faulty(*script: str) -> Iterator[Faulty]:
                 )
             if word.isdigit():
                 return self.send(int(word), {"error": {"message": "no", "type": "error"}})
+            if word == "quota":
+                return self.send(
+                    429, {"error": {"message": "no credit", "type": "x", "code": "insufficient_quota"}}
+                )
+            if word == "overloaded":
+                return self.events([*EVENTS[:3], OVERLOADED])
+            if word in ("incomplete", "filtered", "failed", "refused", "queued"):
+                return self.send(200, RESPONSE | _STATUS[word])
             if word == "malformed":
                 return self.raw(b'{"choices": [')
             if word == "wrong-shape":
@@ -119,7 +148,7 @@ def faulty(*script: str) -> Iterator[Faulty]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
     state.url = f"http://127.0.0.1:{server.server_port}"
     try:
         yield state

