@@ -1,26 +1,36 @@
-"""Names of kernel languages → their `Dsl`, imported when asked for. Others' DSLs come by entry point `llmdsl.dsls`."""
+"""Names of kernel languages → their `Dsl`, imported when asked for: the modules of this package, and others' DSLs by entry
+point `llmdsl.dsls`."""
 
 from __future__ import annotations
 
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 
 from llmdsl.dsls.base import Dsl
 from llmdsl.errors import BrokenDsl, UnknownDsl
 
-_BUILT_IN = {"triton": "llmdsl.dsls.triton:DSL"}
+_NOT_DSLS = {"__init__", "base", "registry"}
+
+
+def _built_in() -> set[str]:
+    """Modules of this package; `mosaic_gpu.py` holds the DSL `mosaic-gpu`."""
+    return {
+        path.stem.replace("_", "-")
+        for path in Path(__file__).parent.glob("*.py")
+        if path.stem not in _NOT_DSLS
+    }
 
 
 def dsl_names() -> list[str]:
     """All known DSLs, installed or not."""
-    return sorted({*_BUILT_IN, *(point.name for point in entry_points(group="llmdsl.dsls"))})
+    return sorted({*_built_in(), *(point.name for point in entry_points(group="llmdsl.dsls"))})
 
 
 def load_dsl(name: str) -> Dsl:
     """The DSL of that name. Raises UnknownDsl; BrokenDsl where another package's adapter does not load."""
-    if name in _BUILT_IN:
-        module, _, attribute = _BUILT_IN[name].partition(":")
-        return getattr(import_module(module), attribute)
+    if name in _built_in():
+        return import_module("llmdsl.dsls." + name.replace("-", "_")).DSL
     for point in entry_points(group="llmdsl.dsls", name=name):
         return _load(point)
     raise UnknownDsl(name, dsl_names())

@@ -106,7 +106,7 @@ class Bench:
 
     def _ask(self, region: CaseRegion, calls: int, end_to_end: int) -> Timed:
         message = {"kind": "time", "args": region.specs, "nbytes": region.nbytes, "output_at": region.output_at,
-                   "flush_bytes": self.flush.numel(), "calls": calls, "end_to_end": end_to_end}  # fmt: skip
+                   "outputs": region.outputs, "flush_bytes": self.flush.numel(), "calls": calls, "end_to_end": end_to_end}  # fmt: skip
         answer = self.trial.ask(message, case=self.case.id)
         if isinstance(answer, Skipped):
             self._stop(

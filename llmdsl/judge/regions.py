@@ -67,6 +67,9 @@ class CaseRegion:
             self.specs.append(spec)
             at = _align(at + shift + spec["extent"] * value.element_size() + _GUARD)
         self.output_at = at
+        self.outputs = [
+            {"shape": list(e.shape), "dtype": str(e.dtype).removeprefix("torch.")} for e in expected
+        ]
         self.nbytes = at + sum(_align(e.truth.numel() * e.dtype.itemsize) for e in expected) + _GUARD
         self._bytes = self._allocate()
         self.reveal(args)

@@ -167,7 +167,8 @@ class Trial:
         for case in cases:
             started = time.monotonic()
             args = meaning.make_inputs(case, self.seed, "meta")
-            message = {"kind": "case", "name": case.id, "args": describe(args), "nbytes": 0, "output_at": 0}
+            message = {"kind": "case", "name": case.id, "args": describe(args), "nbytes": 0, "output_at": 0,
+                       "outputs": []}  # fmt: skip
             answer = self.ask(message, case=case.id)
             if isinstance(answer, Failed):
                 raise self.stop(answer, case.id)
@@ -274,7 +275,7 @@ class Trial:
 
     def call(self, case: Case, region: CaseRegion, *, ghost: bool) -> dict[str, Any]:
         message = {"kind": "case", "name": case.id, "args": region.specs, "nbytes": region.nbytes,
-                   "output_at": region.output_at, "ghost": ghost}  # fmt: skip
+                   "output_at": region.output_at, "outputs": region.outputs, "ghost": ghost}  # fmt: skip
         answer = self.ask(message, (region.fd,), case.id)
         if isinstance(answer, Failed) and not ghost:
             raise self.stop(answer, case.id)

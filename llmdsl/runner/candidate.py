@@ -8,6 +8,7 @@ import os
 import socket
 import traceback
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -86,7 +87,7 @@ class Session:
             self._region = (HostRegion if self.on_cpu else DeviceRegion)(fd, message["nbytes"])
         made = self._arguments(message)
         self.log.reset(ghost=message.get("ghost", False))
-        return self._reported(lambda: self._done(self._call(made), message))
+        return self._reported(lambda: self._done(self._call(made, message), message))
 
     def time(self, message: dict[str, Any]) -> dict[str, Any]:
         """Times calls on the region of the last case: {"kind": "timed"} with its claims, or {"kind": "failed"}."""
@@ -94,7 +95,8 @@ class Session:
         def measure() -> dict[str, Any]:
             if self._stopwatch is None:
                 made = self._arguments(message)
-                self._stopwatch = Stopwatch(lambda: self.entry(*made), message["flush_bytes"])
+                call = partial(self.backend.call, self.entry, made, message["outputs"])
+                self._stopwatch = Stopwatch(call, message["flush_bytes"])
             watch = self._stopwatch
             device = watch.device_us(message["calls"])
             end_to_end = watch.end_to_end_us(message.get("end_to_end", 0))
@@ -104,9 +106,9 @@ class Session:
 
         return self._reported(measure)
 
-    def _call(self, made: list[Any]) -> Any:
+    def _call(self, made: list[Any], message: dict[str, Any]) -> Any:
         with self._running():
-            outputs = self.entry(*made)
+            outputs = self.backend.call(self.entry, made, message["outputs"])
         if not self.on_cpu:
             torch.cuda.synchronize()
         return outputs

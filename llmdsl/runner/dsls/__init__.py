@@ -6,27 +6,41 @@ import importlib
 import importlib.util
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Protocol
+from typing import Any
 
 
 class Unjudgeable(Exception):
     """This tier cannot judge what the candidate does (an interpreter without the feature): the case is skipped by name."""
 
 
-class Backend(Protocol):
-    """How a DSL's candidates are judged inside the sandbox."""
+class Backend:
+    """How a DSL's candidates are judged inside the sandbox. What is here suits a language that is written in Python."""
 
     def warm(self, tier: str) -> None:
         """Imports what candidates will need, before any fork. Opens no GPU context."""
+        raise NotImplementedError
 
-    def start(self, tier: str, arch: str, log: LaunchLog) -> None:
+    def start(self, tier: str, arch: str, log: LaunchLog, watch: Any) -> None:
         """Once per candidate process, before the candidate is imported."""
+        raise NotImplementedError
 
     def load(self, path: str, entry: str) -> Any:
-        """Path of the candidate's file → the callable `entry`."""
+        """Path of the candidate's file → its callable `entry`. What it raises is an import error, or what `classify` says."""
+        from ..candidate import import_file
+
+        return import_file(path, entry)
+
+    def call(self, entry: Any, arguments: list[Any], outputs: list[dict[str, Any]]) -> Any:
+        """Calls the entry. `outputs`: {"shape", "dtype"} of each result, for languages whose entry is handed its outputs."""
+        return entry(*arguments)
 
     def classify(self, error: BaseException) -> str:
         """Which stage an exception of a call belongs to: "compile", "launch", "crash", "memory" or "run"."""
+        return "run"
+
+    def line_of(self, error: BaseException, path: Path) -> int | None:
+        """Line of the candidate's file that the error's own fields name; None where only its traceback tells."""
+        return None
 
 
 class LaunchLog:

@@ -6,11 +6,10 @@ import os
 from pathlib import Path
 from typing import Any
 
-from ..candidate import import_file
-from . import LaunchLog
+from . import Backend, LaunchLog
 
 
-class Triton:
+class Triton(Backend):
     def warm(self, tier: str) -> None:
         if tier == "interpret":
             os.environ["TRITON_INTERPRET"] = "1"
@@ -35,9 +34,6 @@ class Triton:
         else:
             from .triton_gpu import install
         install(arch, log, watch)
-
-    def load(self, path: str, entry: str) -> Any:
-        return import_file(path, entry)
 
     def classify(self, error: BaseException) -> str:
         from triton.compiler.errors import CompilationError
