@@ -44,13 +44,23 @@ class Failed(_Answer):
     trace: str
 
 
+class GpuKernel(_Answer):
+    """A kernel, or another kind of work in parentheses, that ran on the GPU. `share` of the call's time, if measured."""
+
+    name: _Name
+    own: bool
+    share: Annotated[float, Field(ge=0, le=1)] | None = None
+
+
 class Done(_Answer):
-    """One call: kernels launched, torch operations seen with the most elements each touched, outputs."""
+    """One call: kernels launched by the language, torch operations seen with the most elements each touched, outputs, and
+    what ran on the GPU."""
 
     kind: Literal["done"]
     launches: Annotated[list[_Name], Field(max_length=1000)]
     ops: Annotated[dict[_Name, int], Field(max_length=400)]
     outputs: Annotated[list[OutputFrame], Field(max_length=16)]
+    kernels: Annotated[list[GpuKernel], Field(max_length=200)]
 
 
 class Timed(Done):

@@ -49,6 +49,7 @@ class Bench:
         self.walls: dict[int, list[float]] = {}
         self.baseline_walls: dict[int, list[float]] = {}
         self.method = ""
+        self.kernels: dict[str, float] = {}
 
     def run(self) -> Timing:
         """Times the candidate and the eager baseline. Raises Stop where a claim or an output does not hold."""
@@ -59,6 +60,7 @@ class Bench:
         try:
             self.trial.call(self.case, region, ghost=False)  # maps the region in the runner
             first = self._ask(region, calls=2, end_to_end=0)  # compiles, captures, warms up
+            self.trial.provenance(first, self.case)
             long = _SHORT + min(_MORE, max(8, int(_LONG_ROUND_US / min(first.device_us))))
             for number in range(_ROUNDS):
                 calls = long if number // 2 % 2 else _SHORT
@@ -94,6 +96,7 @@ class Bench:
         self.walls.setdefault(calls, []).append((time.perf_counter() - started) * 1e6)
         self.claims += answer.device_us
         self.method = answer.method
+        self.kernels = {kernel.name: kernel.share for kernel in answer.kernels if kernel.share is not None}
         reason, _ = self.trial.compare(expected, answer, region)
         if reason:
             self._stop(
@@ -141,7 +144,7 @@ class Bench:
         return Timing(
             candidate_us=claim, candidate_interval_us=median_interval(self.claims),
             baselines_us={"eager": statistics.median(self.eager)}, end_to_end_us=statistics.median(self.end_to_end),
-            witness_us=witness, floor_us=floor, calls=len(self.claims), method=self.method,
+            witness_us=witness, floor_us=floor, calls=len(self.claims), method=self.method, kernels=self.kernels,
         )  # fmt: skip
 
     def _stop(self, outcome: Outcome, kind: str, message: str) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
+
+from llmdsl.judge.answers import GpuKernel
 
 # Allocation, views, copies and casts: what host code around a kernel needs. By ATen name without its overload.
 _HOUSEKEEPING = frozenset(
@@ -116,3 +119,29 @@ def foreign_ops(ops: Mapping[str, int]) -> list[str]:
         elif kind not in ("prim", "profiler"):
             found.append(f"{name} on {elements} elements")
     return found
+
+
+# Kernels with which torch allocates, fills, copies and casts, and copies by the driver, as `_HOUSEKEEPING` allows.
+_HOUSEKEEPING_KERNEL = re.compile(
+    r"at6native.*(FillFunctor|copy_kernel|arange|CopyFunctor)|\((memcpy|memset)\)$"
+)
+# Names that only torch and NVIDIA's libraries give: such a kernel is nobody's own, whatever the runner says.
+_LIBRARY_KERNEL = re.compile(
+    r"at6native|at4cuda|cublas|cudnn|nvjet_|xmma_|cutlass_\d+_|cub\d*_?\d*_NS|nccl|cufft|cusparse"
+)
+
+
+def foreign_kernels(kernels: Iterable[GpuKernel]) -> list[str]:
+    """What ran on the GPU and is neither the candidate's own kernel in its language nor housekeeping."""
+    found = []
+    for kernel in kernels:
+        housekeeping = _HOUSEKEEPING_KERNEL.search(kernel.name)
+        if not housekeeping and (not kernel.own or _LIBRARY_KERNEL.search(kernel.name)):
+            share = "" if kernel.share is None else f" ({kernel.share:.0%} of the time)"
+            found.append(f"GPU kernel {kernel.name[:120]}{share}")
+    return found
+
+
+def own_kernels(kernels: Iterable[GpuKernel]) -> list[str]:
+    """Names of the candidate's own kernels among what ran on the GPU."""
+    return [k.name for k in kernels if k.own and not _LIBRARY_KERNEL.search(k.name)]

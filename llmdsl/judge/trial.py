@@ -18,7 +18,7 @@ from llmdsl.judge import answers
 from llmdsl.judge.answers import Done, Failed, OutputFrame, Skipped
 from llmdsl.judge.correctness import Expected, compare, expect
 from llmdsl.judge.pool import Candidate
-from llmdsl.judge.provenance import foreign_ops
+from llmdsl.judge.provenance import foreign_kernels, foreign_ops, own_kernels
 from llmdsl.judge.regions import CaseRegion, DeviceRegion, HostRegion, describe
 from llmdsl.judge.verdict import CaseResult, Diagnostic, Outcome
 from llmdsl.runner import wire
@@ -172,7 +172,7 @@ class Trial:
             answer = self.ask(message, case=case.id)
             if isinstance(answer, Failed):
                 raise self.stop(answer, case.id)
-            self._provenance(answer, case)
+            self.provenance(answer, case)
             self.cases.append(CaseResult(case=case.id, status="passed", seconds=time.monotonic() - started))
 
     def _judge_cases(self, cases: list[Case]) -> None:
@@ -210,7 +210,7 @@ class Trial:
                 mutated = touched.startswith("input")
                 outcome = Outcome.mutated_inputs if mutated else Outcome.wrong_result
                 self.fault(outcome, "mutated_inputs" if mutated else "out_of_bounds", touched, case)
-            self._provenance(answer, case)
+            self.provenance(answer, case)
         finally:
             region.close()
         if not again:
@@ -297,13 +297,15 @@ class Trial:
                 reasons.append(comparison_reason)
         return "; ".join(reasons), worst if worst != float("inf") else None
 
-    def _provenance(self, answer: Done, case: Case) -> None:
-        self.kernels.update(answer.launches)
-        if foreign := foreign_ops(answer.ops):
+    def provenance(self, answer: Done, case: Case) -> None:
+        """Whether the candidate's own kernels did the work of this call."""
+        own = own_kernels(answer.kernels) if self.tier == "gpu" else answer.launches
+        self.kernels.update(own)
+        if foreign := [*foreign_ops(answer.ops), *foreign_kernels(answer.kernels)]:
             what = ", ".join(foreign[:8])
-            text = f"torch or the host did work that a {self.dsl.title} kernel should do: {what}"
+            text = f"torch, a library or the host did work that a {self.dsl.title} kernel should do: {what}"
             self.fault(Outcome.foreign_kernel, "foreign_op", text, case)
-        elif not answer.launches:
+        elif not own:
             text = f"no {self.dsl.title} kernel was launched"
             self.fault(Outcome.foreign_kernel, "no_kernel", text, case)
 

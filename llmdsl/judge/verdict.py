@@ -74,6 +74,7 @@ class Timing(Record):
     floor_us: float | None = None  # the roofline's: no kernel can be faster
     calls: int = 0
     method: str = ""  # "cuda_graph" or "events"
+    kernels: dict[str, float] = {}  # what ran on the GPU → its share of the call's device time
 
 
 class CaseResult(Record):

@@ -16,7 +16,8 @@ import torch
 
 from . import wire
 from .dsls import LaunchLog, Unjudgeable
-from .memory import DeviceRegion, HostRegion, shapes_only
+from .graph import NotRecorded, Recording, profiled
+from .memory import CANARY, DeviceRegion, HostRegion, shapes_only
 from .stopwatch import Stopwatch
 from .watch import TorchWatch, pretend_cuda
 
@@ -39,6 +40,7 @@ class Session:
         self.path = self.work / "candidate"
         self.entry: Any = None
         self._region: Any = None  # of the case in hand: one at a time is mapped
+        self._kernels: list[dict[str, Any]] = []  # of the last call on a GPU
         self._stopwatch: Stopwatch | None = None
 
     def serve(self, control: socket.socket) -> None:
@@ -86,8 +88,9 @@ class Session:
                 self._region.close()
             self._region = (HostRegion if self.on_cpu else DeviceRegion)(fd, message["nbytes"])
         made = self._arguments(message)
-        self.log.reset(ghost=message.get("ghost", False))
-        return self._reported(lambda: self._done(self._call(made, message), message))
+        call = partial(self.backend.call, self.entry, made, message["outputs"])
+        run = self._call if self.on_cpu else self._recorded_call
+        return self._reported(lambda: self._done(run(call, message.get("ghost", False)), message))
 
     def time(self, message: dict[str, Any]) -> dict[str, Any]:
         """Times calls on the region of the last case: {"kind": "timed"} with its claims, or {"kind": "failed"}."""
@@ -95,8 +98,11 @@ class Session:
         def measure() -> dict[str, Any]:
             if self._stopwatch is None:
                 made = self._arguments(message)
+                self.log.reset()
                 call = partial(self.backend.call, self.entry, made, message["outputs"])
-                self._stopwatch = Stopwatch(call, message["flush_bytes"])
+                with self.watch.watching(facade=False, canary=False):
+                    self._stopwatch = Stopwatch(call, message["flush_bytes"])
+                self._kernels = self._listed(self._stopwatch.kernels, self._stopwatch.shares)
             watch = self._stopwatch
             device = watch.device_us(message["calls"])
             end_to_end = watch.end_to_end_us(message.get("end_to_end", 0))
@@ -106,12 +112,49 @@ class Session:
 
         return self._reported(measure)
 
-    def _call(self, made: list[Any], message: dict[str, Any]) -> Any:
+    def _call(self, call: Callable[[], Any], ghost: bool) -> Any:
+        """In a CPU tier: one call, in which the language's interpreter leaves out writes where it is a ghost."""
+        self.log.reset(ghost)
         with self._running():
-            outputs = self.backend.call(self.entry, made, message["outputs"])
-        if not self.on_cpu:
-            torch.cuda.synchronize()
+            return call()
+
+    def _recorded_call(self, call: Callable[[], Any], ghost: bool) -> Any:
+        """On a GPU: the call's outputs from the replay of a recording that shows which kernels ran."""
+        self.log.reset()
+        with self._running():
+            outputs = call()  # compiles; shows what torch does
+        torch.cuda.synchronize()
+        ops = dict(self.watch.ops)
+        try:
+            with self.watch.watching(facade=False, canary=False):
+                recording = Recording(call)
+        except NotRecorded:
+            self.log.reset(ghost)
+            with self._running():
+                outputs, names = profiled(call)
+            self._kernels = self._listed(names, {})
+        else:
+            outputs = recording.outputs
+            self._kernels = self._listed(recording.kernels, {})
+            own = {kernel["name"] for kernel in self._kernels if kernel["own"]}
+            self._unwritten(outputs)
+            with recording.without(own if ghost else set()):
+                recording.replay()
+                torch.cuda.synchronize()
+        self.watch.ops = {
+            name: max(ops.get(name, 0), self.watch.ops.get(name, 0)) for name in {*ops, *self.watch.ops}
+        }
         return outputs
+
+    def _listed(self, names: list[str], shares: dict[str, float]) -> list[dict[str, Any]]:
+        own = self.backend.own_kernels(self.log)
+        return [{"name": name, "own": name in own, "share": shares.get(name)} for name in names[:200]]
+
+    def _unwritten(self, outputs: Any) -> None:
+        """Canary into the outputs of a recorded call, so that an answer which no kernel writes shows."""
+        for output in outputs if isinstance(outputs, (tuple, list)) else (outputs,):
+            if type(output) is torch.Tensor and output.is_cuda and not self._region.holds(output):
+                output.untyped_storage().fill_(CANARY)
 
     def _reported(self, action: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         """What the action answers, or what it raised."""
@@ -124,7 +167,8 @@ class Session:
 
     def _done(self, outputs: Any, message: dict[str, Any]) -> dict[str, Any]:
         region = self._region if message["nbytes"] else None
-        done: dict[str, Any] = {"kind": "done", "launches": self.log.launches, "ops": dict(self.watch.ops)}
+        done: dict[str, Any] = {"kind": "done", "launches": self.log.launches, "ops": dict(self.watch.ops),
+                                "kernels": self._kernels}  # fmt: skip
         outputs = outputs if isinstance(outputs, (tuple, list)) else (outputs,)
         described, offset = [], message["output_at"]
         for output in outputs[:16]:

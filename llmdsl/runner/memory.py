@@ -52,6 +52,14 @@ class DeviceRegion:
         storage = self._memory.storage(spec["offset"], spec["extent"] * dtype.itemsize)
         return empty.set_(storage, 0, spec["shape"], spec["stride"])
 
+    def holds(self, tensor: torch.Tensor) -> bool:
+        """Whether a tensor's memory is the judge's: an argument, or a part of one."""
+        return (
+            self._memory.address
+            <= tensor.untyped_storage().data_ptr()
+            < self._memory.address + self._memory.nbytes
+        )
+
     def write(self, offset: int, tensor: torch.Tensor) -> None:
         size = tensor.numel() * tensor.element_size()
         if size:

@@ -8,11 +8,14 @@ from typing import Any
 
 import torch
 
+from .graph import NotRecorded, Recording, profiled
+
 
 class Stopwatch:
     """One call with fixed arguments, captured into a CUDA graph where the candidate can be captured.
 
-    `method` is "cuda_graph" or, where capture failed, "events" with the reason in `why`.
+    `method` is "cuda_graph" or, where capture failed, "events" with the reason in `why`. `kernels` names what ran on the
+    GPU; `shares` holds each one's share of the time where the call was recorded.
     """
 
     def __init__(self, call: Callable[[], Any], flush_bytes: int):
@@ -20,23 +23,25 @@ class Stopwatch:
         self._flush = torch.empty(flush_bytes, dtype=torch.uint8, device="cuda")
         self.outputs: Any = None
         self.method, self.why = "cuda_graph", ""
+        self.shares: dict[str, float] = {}
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
             for _ in range(3):  # capture needs every lazy compilation and allocation behind it
                 call()
         torch.cuda.synchronize()
-        graph = torch.cuda.CUDAGraph()
         try:
-            with torch.cuda.graph(graph, stream=stream):
-                self.outputs = call()
-            graph.replay()
-            torch.cuda.synchronize()
-            self._run = graph.replay
-        except Exception as error:
-            self.method, self.why = "events", f"{type(error).__name__}: {error}"[:300]
-            torch.cuda.synchronize()
+            recording = Recording(call)
+        except NotRecorded as reason:
+            self.method, self.why = "events", str(reason)
+            self.outputs, self.kernels = profiled(call)
             self._run = self._eager
+        else:
+            self.outputs, self.kernels = recording.outputs, recording.kernels
+            self._run = recording.replay
+            recording.replay()  # the first one uploads the graph
+            self.shares = recording.shares()
+        torch.cuda.synchronize()
 
     def _eager(self) -> None:
         self.outputs = self._call()

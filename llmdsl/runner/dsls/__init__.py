@@ -34,6 +34,10 @@ class Backend:
         """Calls the entry. `outputs`: {"shape", "dtype"} of each result, for languages whose entry is handed its outputs."""
         return entry(*arguments)
 
+    def own_kernels(self, log: LaunchLog) -> set[str]:
+        """Names, as the driver knows them, of the GPU kernels that the candidate's code in this language became."""
+        return set(log.launches)
+
     def classify(self, error: BaseException) -> str:
         """Which stage an exception of a call belongs to: "compile", "launch", "crash", "memory" or "run"."""
         return "run"

@@ -14,8 +14,9 @@ def install(arch: str, log: LaunchLog, watch: Any) -> None:
     shipped = JITFunction.run
 
     def run(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
+        kernel = shipped(self, *args, grid=grid, warmup=warmup or log.ghost, **kwargs)
         if not warmup:
-            log.launched(self.fn.__name__)
-        return shipped(self, *args, grid=grid, warmup=warmup or log.ghost, **kwargs)
+            log.launched(getattr(kernel, "name", self.fn.__name__))
+        return kernel
 
     JITFunction.run = run
