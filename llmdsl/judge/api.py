@@ -11,6 +11,7 @@ from llmdsl.dsls.base import Dsl
 from llmdsl.dsls.registry import load_dsl
 from llmdsl.errors import InfraError
 from llmdsl.judge import hardware
+from llmdsl.judge.lane import Lane
 from llmdsl.judge.pool import Environment, Pool
 from llmdsl.judge.tiers import best_tier
 from llmdsl.judge.trial import Trial
@@ -35,7 +36,11 @@ def judge(source: str, *, task: str | Task, dsl: str | Dsl, tier: Tier | None = 
 
 
 class Judge:
-    """Keeps runners warm and judges candidates from any number of threads, `workers` at a time."""
+    """Keeps runners warm and judges candidates from any number of threads, `workers` at a time.
+
+    On a GPU each is timed while the others wait. Trust that only where candidates are not hostile to each other: with
+    `workers` above 1, one that never stops computing takes time from another that is timed.
+    """
 
     def __init__(self, *, tier: Tier | None = None, archs: Sequence[str] = (), workers: int = 1,
                  unsafe_no_sandbox: bool = False, limits: Limits | None = None,
@@ -45,8 +50,8 @@ class Judge:
         self._limits = limits or Limits()
         self._timeout_s = timeout_s
         self._pool = Pool(sandbox=not unsafe_no_sandbox)
-        # One candidate at a time on the GPU: another one's work would be in its times.
-        self._slots = threading.BoundedSemaphore(1 if self.tier == "gpu" else workers)
+        self._slots = threading.BoundedSemaphore(workers)
+        self._lane = Lane()  # while one is timed on the GPU, no other may use it
 
     def __enter__(self) -> Judge:
         return self
@@ -84,7 +89,8 @@ class Judge:
         trials: list[Trial] = []
         for arch in archs:
             with zygote.fork(self._limits, self.tier, arch) as candidate:
-                trial = Trial(task, dsl, self.tier, candidate, self._timeout_s or task.timeout_s, seed)
+                trial = Trial(task, dsl, self.tier, candidate, self._timeout_s or task.timeout_s, seed,
+                              self._lane)  # fmt: skip
                 trial.run(source, cases_of(task, self.tier))
             trials.append(trial)
             if not trial.outcome().passed:

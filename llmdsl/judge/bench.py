@@ -1,7 +1,7 @@
 """Timing of one bench case: the runner's claims, held between the roofline's floor and the judge's own clock.
 
 Rounds of candidate and baseline alternate as A B B A. Before each of the candidate's rounds the judge reveals fresh
-values, and the output of the round's last call must be right.
+values, and the output of the round's last call must be right. A pair of rounds in which the chip throttles is void.
 """
 
 from __future__ import annotations
@@ -10,13 +10,16 @@ import math
 import random
 import statistics
 import time
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
 
+from llmdsl.errors import InfraError
 from llmdsl.judge.answers import Failed, Skipped, Timed
 from llmdsl.judge.correctness import expect
-from llmdsl.judge.hardware import floor_us, l2_bytes
+from llmdsl.judge.hardware import floor_us, l2_bytes, throttled
 from llmdsl.judge.verdict import Diagnostic, Outcome, Timing
 from llmdsl.runner.stopwatch import Stopwatch
 from llmdsl.tasks.meaning import Args
@@ -26,28 +29,36 @@ if TYPE_CHECKING:
     from llmdsl.judge.regions import CaseRegion
     from llmdsl.judge.trial import Trial
 
-_ROUNDS = 8  # a multiple of 4: A B B A, long and short
+_PAIRS = 8  # of rounds, a multiple of 4: A B B A, short and long
 # Calls of a short round, and how many more a long one has: the difference is free of what a round costs once. Two
 # processes on one GPU make that cost vary by some 0.4 ms, so the difference must hold many calls.
 _SHORT, _MORE = 8, 128
 _LONG_ROUND_US = 60_000  # but not much longer than this, for slow candidates
 _END_TO_END = 7
+_VOIDED = 16  # pairs of rounds that may be lost to a throttling chip before it is given up
 # How far the judge's clock resolves one call. Below it a claim can be flattered by this much and no more.
 _SLACK_US, _SLACK = 4.0, 0.15
 
 
+@dataclass(frozen=True)
+class Round:
+    """Some calls in a row: what each took on the device by the runner's claim, what all took by the judge's clock."""
+
+    device_us: list[float]
+    wall_us: float
+
+
 class Bench:
-    """One bench case of a trial."""
+    """One bench case of a trial. Nothing else may use the GPU meanwhile."""
 
     def __init__(self, trial: Trial, case: Case):
         self.trial, self.case = trial, case
         self.meaning = trial.task.meaning()
         self.flush = torch.empty(4 * l2_bytes(), dtype=torch.uint8, device="cuda")
-        self.claims: list[float] = []
+        self.candidate: list[Round] = []
+        self.eager: list[Round] = []
+        self.voided: list[str] = []  # why a pair of rounds was thrown away
         self.end_to_end: list[float] = []
-        self.eager: list[float] = []
-        self.walls: dict[int, list[float]] = {}
-        self.baseline_walls: dict[int, list[float]] = {}
         self.method = ""
         self.kernels: dict[str, float] = {}
 
@@ -59,29 +70,42 @@ class Bench:
         baseline = Stopwatch(lambda: self.meaning.eager(args), self.flush.numel())
         try:
             self.trial.call(self.case, region, ghost=False)  # maps the region in the runner
-            first = self._ask(region, calls=2, end_to_end=0)  # compiles, captures, warms up
-            self.trial.provenance(first, self.case)
-            long = _SHORT + min(_MORE, max(8, int(_LONG_ROUND_US / min(first.device_us))))
-            for number in range(_ROUNDS):
+            warm = self._ask(region, calls=2, end_to_end=0)  # compiles, captures, warms up
+            self.trial.provenance(warm, self.case)
+            long = _SHORT + min(_MORE, max(8, int(_LONG_ROUND_US / min(warm.device_us))))
+            while len(self.candidate) < _PAIRS:
+                number = len(self.candidate)
                 calls = long if number // 2 % 2 else _SHORT
-                candidate_first = number % 2 == 0
-                if candidate_first:
-                    self._round(args, region, rng.getrandbits(62), calls)
-                self._baseline_round(baseline, calls)
-                if not candidate_first:
-                    self._round(args, region, rng.getrandbits(62), calls)
+                candidate = partial(self._round, args, region, rng.getrandbits(62), calls)
+                eager = partial(self._baseline_round, baseline, calls)
+                first, second = (candidate, eager) if number % 2 == 0 else (eager, candidate)
+                done = {first: first(), second: second()}
+                if reasons := throttled():
+                    self._void(reasons)
+                    continue
+                self.candidate.append(done[candidate])
+                self.eager.append(done[eager])
             self.end_to_end = self._ask(region, calls=1, end_to_end=_END_TO_END).end_to_end_us
         finally:
             region.close()
         return self._timing()
 
-    def _baseline_round(self, baseline: Stopwatch, calls: int) -> None:
+    def _void(self, reasons: list[str]) -> None:
+        """A pair of rounds is lost. Raises InfraError where the chip does not recover."""
+        self.voided.append(", ".join(reasons))
+        if len(self.voided) > _VOIDED:
+            raise InfraError(
+                f"the GPU throttles ({self.voided[-1]}): no time taken on it counts. Cool it down."
+            )
+        time.sleep(min(2.0, 0.1 * len(self.voided)))
+
+    def _baseline_round(self, baseline: Stopwatch, calls: int) -> Round:
         torch.cuda.synchronize()
         started = time.perf_counter()
-        self.eager += baseline.device_us(calls)
-        self.baseline_walls.setdefault(calls, []).append((time.perf_counter() - started) * 1e6)
+        device_us = baseline.device_us(calls)
+        return Round(device_us, (time.perf_counter() - started) * 1e6)
 
-    def _round(self, first: Args, region: CaseRegion, seed: int, calls: int) -> None:
+    def _round(self, first: Args, region: CaseRegion, seed: int, calls: int) -> Round:
         """Fresh values, `calls` timed calls, and the last one's output checked."""
         fresh = self.meaning.make_inputs(self.case, seed, "cuda")
         # Scalars stay: they are captured with the call.
@@ -93,8 +117,7 @@ class Bench:
         torch.cuda.synchronize()
         started = time.perf_counter()
         answer = self._ask(region, calls, 0)
-        self.walls.setdefault(calls, []).append((time.perf_counter() - started) * 1e6)
-        self.claims += answer.device_us
+        wall_us = (time.perf_counter() - started) * 1e6
         self.method = answer.method
         self.kernels = {kernel.name: kernel.share for kernel in answer.kernels if kernel.share is not None}
         reason, _ = self.trial.compare(expected, answer, region)
@@ -106,6 +129,7 @@ class Bench:
             )
         if touched := region.touched():
             self._stop(Outcome.mutated_inputs, "mutated_inputs", f"while it was timed: {touched}")
+        return Round(answer.device_us, wall_us)
 
     def _ask(self, region: CaseRegion, calls: int, end_to_end: int) -> Timed:
         message = {"kind": "time", "args": region.specs, "nbytes": region.nbytes, "output_at": region.output_at,
@@ -126,11 +150,13 @@ class Bench:
     def _timing(self) -> Timing:
         from llmdsl.judge.trial import Stop
 
-        claim = statistics.median(self.claims)
+        claims = [us for one in self.candidate for us in one.device_us]
+        eager = [us for one in self.eager for us in one.device_us]
+        claim = statistics.median(claims)
         # Between two calls lie a flush and the launch of a graph. What they cost shows on the baseline, which the
         # judge runs the same way itself: its wall time a call, less its device time.
-        between = _per_call(self.baseline_walls) - statistics.median(self.eager)
-        witness = _per_call(self.walls) - between
+        between = wall_per_call(self.eager) - statistics.median(eager)
+        witness = wall_per_call(self.candidate) - between
         floor = floor_us(self.trial.task, self.case, torch.cuda.get_device_name(0), l2_bytes())
         text = ""
         if floor is not None and claim < floor:
@@ -142,9 +168,10 @@ class Bench:
         if text:
             raise Stop(Outcome.tampered, Diagnostic(kind="clock", message=text, case=self.case.id))
         return Timing(
-            candidate_us=claim, candidate_interval_us=median_interval(self.claims),
-            baselines_us={"eager": statistics.median(self.eager)}, end_to_end_us=statistics.median(self.end_to_end),
-            witness_us=witness, floor_us=floor, calls=len(self.claims), method=self.method, kernels=self.kernels,
+            candidate_us=claim, candidate_interval_us=median_interval(claims),
+            baselines_us={"eager": statistics.median(eager)}, end_to_end_us=statistics.median(self.end_to_end),
+            witness_us=witness, floor_us=floor, calls=len(claims), method=self.method, kernels=self.kernels,
+            voided=tuple(self.voided),
         )  # fmt: skip
 
     def _stop(self, outcome: Outcome, kind: str, message: str) -> None:
@@ -153,10 +180,14 @@ class Bench:
         raise Stop(outcome, Diagnostic(kind=kind, message=message, case=self.case.id))
 
 
-def _per_call(walls: dict[int, list[float]]) -> float:
+def wall_per_call(rounds: list[Round]) -> float:
     """Wall time of one call, microseconds: the difference of long and short rounds, free of a round's own cost."""
-    short, long = sorted(walls)
-    return (min(walls[long]) - min(walls[short])) / (long - short)
+    shortest: dict[int, float] = {}
+    for one in rounds:
+        calls = len(one.device_us)
+        shortest[calls] = min(one.wall_us, shortest.get(calls, one.wall_us))
+    short, long = sorted(shortest)
+    return (shortest[long] - shortest[short]) / (long - short)
 
 
 def median_interval(values: list[float]) -> tuple[float, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from llmdsl.tasks.task import Case, Task
@@ -69,20 +70,44 @@ def describe() -> dict[str, Any]:
 
 def state() -> dict[str, Any]:
     """Clocks (MHz), temperature (Celsius), power (W) and throttle reasons; empty without NVML's package."""
+    if (found := _nvml()) is None:
+        return {}
+    pynvml, device = found
+    return {
+        "driver": pynvml.nvmlSystemGetDriverVersion(),
+        "sm_clock_mhz": pynvml.nvmlDeviceGetClockInfo(device, pynvml.NVML_CLOCK_SM),
+        "memory_clock_mhz": pynvml.nvmlDeviceGetClockInfo(device, pynvml.NVML_CLOCK_MEM),
+        "temperature_c": pynvml.nvmlDeviceGetTemperature(device, pynvml.NVML_TEMPERATURE_GPU),
+        "power_w": round(pynvml.nvmlDeviceGetPowerUsage(device) / 1000),
+        "throttle_reasons": pynvml.nvmlDeviceGetCurrentClocksEventReasons(device),
+    }
+
+
+# NVML API reference, "nvmlClocksEventReasons": what slows a chip down beyond its own load. The power cap is not among
+# them: it belongs to what runs and comes with it every time.
+_SLOWDOWNS = {0x8: "hardware slowdown", 0x20: "software thermal slowdown", 0x40: "hardware thermal slowdown",
+              0x80: "power brake"}  # fmt: skip
+
+
+def slowdowns(reasons: int) -> list[str]:
+    """Names of the slowdowns in NVML's bit mask of clock event reasons that make a time worthless."""
+    return [name for bit, name in _SLOWDOWNS.items() if reasons & bit]
+
+
+def throttled() -> list[str]:
+    """What slows the GPU down at this moment; empty where nothing does or NVML's package is missing."""
+    if (found := _nvml()) is None:
+        return []
+    pynvml, device = found
+    return slowdowns(pynvml.nvmlDeviceGetCurrentClocksEventReasons(device))
+
+
+@cache
+def _nvml() -> tuple[Any, Any] | None:
+    """(NVML's Python package, the first GPU's handle); None without the package. It stays open until the process ends."""
     try:
         import pynvml
     except ImportError:
-        return {}
+        return None
     pynvml.nvmlInit()
-    try:
-        device = pynvml.nvmlDeviceGetHandleByIndex(0)
-        return {
-            "driver": pynvml.nvmlSystemGetDriverVersion(),
-            "sm_clock_mhz": pynvml.nvmlDeviceGetClockInfo(device, pynvml.NVML_CLOCK_SM),
-            "memory_clock_mhz": pynvml.nvmlDeviceGetClockInfo(device, pynvml.NVML_CLOCK_MEM),
-            "temperature_c": pynvml.nvmlDeviceGetTemperature(device, pynvml.NVML_TEMPERATURE_GPU),
-            "power_w": round(pynvml.nvmlDeviceGetPowerUsage(device) / 1000),
-            "throttle_reasons": pynvml.nvmlDeviceGetCurrentClocksEventReasons(device),
-        }
-    finally:
-        pynvml.nvmlShutdown()
+    return pynvml, pynvml.nvmlDeviceGetHandleByIndex(0)

@@ -1,4 +1,4 @@
-"""One candidate before the judge in a CPU tier: load it, call it, compare its outputs, name the outcome."""
+"""One candidate before the judge: load it, call it, compare its outputs, name the outcome."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import random
 import signal
 import time
 from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from llmdsl.errors import InfraError
 from llmdsl.judge import answers
 from llmdsl.judge.answers import Done, Failed, OutputFrame, Skipped
 from llmdsl.judge.correctness import Expected, compare, expect
+from llmdsl.judge.lane import Lane
 from llmdsl.judge.pool import Candidate
 from llmdsl.judge.provenance import foreign_kernels, foreign_ops, own_kernels
 from llmdsl.judge.regions import CaseRegion, DeviceRegion, HostRegion, describe
@@ -49,6 +51,7 @@ class Trial:
     candidate: Candidate
     seconds: float
     seed: int
+    lane: Lane = field(default_factory=Lane)  # whose turn it is on the GPU
     faults: list[tuple[Outcome, Diagnostic]] = field(default_factory=list)
     cases: list[CaseResult] = field(default_factory=list)
     kernels: set[str] = field(default_factory=set)
@@ -57,6 +60,7 @@ class Trial:
     oom_kills: int = field(default_factory=lambda: _kernel_oom_kills())
 
     may_skip: bool = False
+    times_itself: bool = False
 
     def run(self, source: str, cases: list[Case]) -> None:
         """Loads the candidate and judges it on `cases`. Raises InfraError for what is not its fault."""
@@ -64,6 +68,7 @@ class Trial:
         self.may_skip = self.tier == "interpret" and any(
             name in source for name in self.dsl.beyond_interpreter
         )
+        self.times_itself = self.tier == "gpu" and "autotune" in source
         try:
             self._load(source)
             self.stage = "run"
@@ -182,16 +187,22 @@ class Trial:
             if reason := self.dsl.skips(self.tier, case.dtype):
                 self.cases.append(CaseResult(case=case.id, status="skipped", reason=reason))
                 continue
-            self._judge_case(meaning, case, rng.getrandbits(62))
+            with self._turn():
+                self._judge_case(meaning, case, rng.getrandbits(62))
         judged = [case for case, result in zip(cases, self.cases, strict=True) if result.status == "passed"]
         if judged and not self.faults:
             # The same shapes with other values: an answer kept from the first call shows. The largest case has
             # the most values to differ in (one column of a softmax has none); the second one cannot be foreseen.
             largest = max(judged, key=lambda case: self.task.bytes(case))
-            for case in (largest, judged[rng.randrange(len(judged))]):
-                self._judge_case(meaning, case, rng.getrandbits(62), again=True)
-            self._rerun(meaning, largest, rng.getrandbits(62))
-            self._ghost(meaning, largest, rng.getrandbits(62))
+            with self._turn():
+                for case in (largest, judged[rng.randrange(len(judged))]):
+                    self._judge_case(meaning, case, rng.getrandbits(62), again=True)
+                self._rerun(meaning, largest, rng.getrandbits(62))
+                self._ghost(meaning, largest, rng.getrandbits(62))
+
+    def _turn(self) -> AbstractContextManager[None]:
+        """On the GPU beside other candidates, but alone where the candidate may time itself to choose its fastest form."""
+        return self.lane.alone() if self.times_itself else self.lane.shared()
 
     def _judge_case(self, meaning: Meaning, case: Case, seed: int, again: bool = False) -> None:
         started = time.monotonic()
@@ -268,7 +279,8 @@ class Trial:
         for result in self.cases:
             case = next(case for case in cases if case.id == result.case)
             if case.kind == "bench":
-                timing = Bench(self, case).run()
+                with self.lane.alone():
+                    timing = Bench(self, case).run()
                 result = result.model_copy(update={"timing": timing})
             timed.append(result)
         self.cases = timed

@@ -75,6 +75,7 @@ class Timing(Record):
     calls: int = 0
     method: str = ""  # "cuda_graph" or "events"
     kernels: dict[str, float] = {}  # what ran on the GPU → its share of the call's device time
+    voided: tuple[str, ...] = ()  # slowdowns of the chip, one for each pair of rounds thrown away for it
 
 
 class CaseResult(Record):

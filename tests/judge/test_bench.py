@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from llmdsl.judge.bench import _per_call, median_interval
-from llmdsl.judge.hardware import chip, floor_us, roofline_us
+from llmdsl.judge.bench import Round, median_interval, wall_per_call
+from llmdsl.judge.hardware import chip, floor_us, roofline_us, slowdowns
 from llmdsl.tasks.load import load_task
 from llmdsl.tasks.task import Case, Task
 
@@ -35,7 +35,19 @@ def test_an_unknown_chip_has_no_floor() -> None:
 
 
 def test_time_per_call_is_free_of_what_a_round_costs_once() -> None:
-    assert _per_call({8: [500 + 80.0, 900.0], 136: [500 + 1360.0, 2500.0]}) == pytest.approx(10.0)
+    rounds = [
+        Round([1.0] * 8, 580.0),
+        Round([1.0] * 136, 2500.0),
+        Round([1.0] * 136, 1860.0),
+        Round([1.0] * 8, 900.0),
+    ]
+    assert wall_per_call(rounds) == pytest.approx(10.0)
+
+
+def test_a_slowdown_voids_a_time_and_a_power_cap_does_not() -> None:
+    assert slowdowns(0x1 | 0x4) == []  # idle; power cap
+    assert slowdowns(0x8 | 0x40) == ["hardware slowdown", "hardware thermal slowdown"]
+    assert slowdowns(0x20) == ["software thermal slowdown"] and slowdowns(0x80) == ["power brake"]
 
 
 def test_median_interval() -> None:
