@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict
 from llmdsl.judge.verdict import Outcome
 from llmdsl.score import metrics
 from llmdsl.score.funnel import beside, funnel
+from llmdsl.score.intervals import METHOD
 from llmdsl.score.metrics import ByTask, Estimate
 from llmdsl.score.samples import Price, Sample, Tried, samples_of
 from llmdsl.store.records import RunConfig
@@ -74,7 +75,7 @@ class Report(Part):
     created: str
     tier: str
     config: RunConfig
-    intervals: str = f"{metrics.CONFIDENCE:.0%} percentile bootstrap over tasks, {metrics.RESAMPLES} resamples, seed {metrics.SEED}"
+    intervals: str = METHOD
     attempts: tuple[AttemptRow, ...]
     scores: tuple[Score, ...]
 

@@ -151,9 +151,10 @@ def test_mean_per_sample_by_hand() -> None:
 
 
 def test_the_interval_is_the_bootstrap_over_tasks() -> None:
-    # Half of ten tasks right: a resampled mean is Binomial(10, 1/2) / 10, with 2.5 % and 97.5 % quantiles 0.2 and 0.8.
+    # Half of ten tasks right: a resampled mean is Binomial(10, 1/2) / 10; t(9) = 2.262 widens the tails from 2.5 % to
+    # 0.86 %, and that quantile is 0.1 (P(X <= 0) = 0.1 %, P(X <= 1) = 1.07 %).
     result = estimate([0.0, 1.0] * 5)
-    assert (result.value, result.low, result.high, result.tasks) == (0.5, 0.2, 0.8, 10)
+    assert (result.value, result.low, result.high, result.tasks) == (0.5, 0.1, 0.9, 10)
     assert estimate([0.0, 1.0] * 5) == result, "seeded"
     assert estimate([]) is None
     one = estimate([1.0])
