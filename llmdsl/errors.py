@@ -109,3 +109,7 @@ class NewerRecords(LlmdslError):
 
 class MissingPrompt(LlmdslError):
     """A DSL without the guide or example that the chosen `--context` puts into the prompt."""
+
+
+class Incomparable(LlmdslError):
+    """Runs whose numbers do not mean the same, or that hold nothing to compare."""

@@ -10,7 +10,7 @@ RESAMPLES = 2_000
 SEED = 0
 CONFIDENCE = 0.95
 METHOD = f"{CONFIDENCE:.0%} bootstrap over tasks (percentile, widened for few tasks), {RESAMPLES} resamples, seed {SEED}"
-_TIE = 1e-12  # differences of means of ratios: smaller ones are rounding
+TIE = 1e-12  # differences of means of ratios: smaller ones are rounding
 
 
 def mean_interval(per_task: Sequence[float]) -> tuple[float, float] | None:
@@ -53,8 +53,8 @@ def sign_test(differences: Sequence[float]) -> float:
     With w differences above zero and l below: min(1, 2 P(X <= min(w, l))), X ~ Binomial(w + l, 1/2) (Dixon & Mood
     1946, "The Statistical Sign Test").
     """
-    above = sum(d > _TIE for d in differences)
-    below = sum(d < -_TIE for d in differences)
+    above = sum(d > TIE for d in differences)
+    below = sum(d < -TIE for d in differences)
     n = above + below
     return min(1.0, 2 * sum(math.comb(n, i) for i in range(min(above, below) + 1)) / 2**n)
 

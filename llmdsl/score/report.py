@@ -9,7 +9,7 @@ from llmdsl.score import metrics
 from llmdsl.score.funnel import beside, funnel
 from llmdsl.score.intervals import METHOD
 from llmdsl.score.metrics import ByTask, Estimate
-from llmdsl.score.samples import Price, Sample, Tried, samples_of
+from llmdsl.score.samples import Price, Sample, Tried, baselines, samples_of
 from llmdsl.store.records import RunConfig
 from llmdsl.store.run import RunFolder
 
@@ -85,15 +85,15 @@ def report(run: RunFolder, price: Price = lambda model, usage: None) -> Report:
     samples = samples_of(run, price)
     rows = tuple(_row(sample, tried) for sample in samples for tried in sample.attempts)
     pairs = [(model, dsl) for dsl in run.config.dsls for model in run.config.models]
-    baselines = _baselines([tried for sample in samples for tried in sample.attempts])
-    scores = tuple(_score(model, dsl, samples, run.config, baselines) for model, dsl in pairs)
+    timed = baselines(tried for sample in samples for tried in sample.attempts)
+    scores = tuple(_score(model, dsl, samples, run.config, timed) for model, dsl in pairs)
     return Report(run=str(run.path), created=run.created, tier=run.config.tier, config=run.config, attempts=rows,
                   scores=scores)  # fmt: skip
 
 
 def _row(sample: Sample, tried: Tried) -> AttemptRow:
     verdict = tried.verdict
-    speedups = {name: verdict.speedup(name) for name in _baselines([tried])} if verdict else {}
+    speedups = {name: verdict.speedup(name) for name in baselines([tried])} if verdict else {}
     return AttemptRow(
         **sample.slot._asdict(), attempt=tried.number, outcome=tried.outcome, stage=verdict.stage if verdict else "",
         problem=tried.problem, error=tried.error, speedup={k: v for k, v in speedups.items() if v is not None},
@@ -102,7 +102,7 @@ def _row(sample: Sample, tried: Tried) -> AttemptRow:
     )  # fmt: skip
 
 
-def _score(model: str, dsl: str, everything: list[Sample], config: RunConfig, baselines: list[str]) -> Score:
+def _score(model: str, dsl: str, everything: list[Sample], config: RunConfig, timed: list[str]) -> Score:
     samples = [s for s in everything if (s.slot.model, s.slot.dsl) == (model, dsl)]
     tasks: ByTask = {}
     for sample in samples:
@@ -117,21 +117,14 @@ def _score(model: str, dsl: str, everything: list[Sample], config: RunConfig, ba
         model=model, dsl=dsl, samples=len(samples), not_run=sum(not sample.attempts for sample in samples),
         beside=beside(final), cold=funnel(o for o in cold if o), final=funnel(o for o in final if o),
         pass_at=_known(pass_at), pass_after=_known(pass_after),
-        speedup=_known({name: metrics.geometric_mean_speedup(tasks, name) for name in baselines}),
-        fast_p={name: _known({p: metrics.fast_p(tasks, p, name) for p in metrics.FAST_P}) for name in baselines},
+        speedup=_known({name: metrics.geometric_mean_speedup(tasks, name) for name in timed}),
+        fast_p={name: _known({p: metrics.fast_p(tasks, p, name) for p in metrics.FAST_P}) for name in timed},
         input_tokens=sum(t.usage.input for t in tried), output_tokens=sum(t.usage.output for t in tried),
         cost=_total_cost(tried), seconds=sum(t.seconds for t in tried),
         tokens_per_sample=metrics.mean_per_sample(tasks, lambda s: float(sum(t.usage.input + t.usage.output for t in s.attempts))),
         cost_per_sample=metrics.mean_per_sample(tasks, lambda s: _total_cost(s.attempts)),
         seconds_per_sample=metrics.mean_per_sample(tasks, lambda s: sum(t.seconds for t in s.attempts)),
     )  # fmt: skip
-
-
-def _baselines(tried: list[Tried]) -> list[str]:
-    """Baselines that anything was timed against, eager first."""
-    names = {name for t in tried if t.verdict for case in t.verdict.cases if case.timing
-             for name in case.timing.baselines_us}  # fmt: skip
-    return sorted(names, key=lambda name: (name != "eager", name))
 
 
 def _total_cost(tried: list[Tried] | tuple[Tried, ...]) -> float | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from llmdsl.judge.verdict import Outcome, Verdict
@@ -69,6 +69,13 @@ def samples_of(run: RunFolder, price: Price = lambda model, usage: None) -> list
         Sample(slot, run.config.attempts, tuple(_tried(a, price) for a in attempts.get(slot, ())))
         for slot in run.config.slots()
     ]
+
+
+def baselines(attempts: Iterable[Tried]) -> list[str]:
+    """Baselines that anything was timed against, eager first."""
+    names = {name for tried in attempts if tried.verdict for case in tried.verdict.cases if case.timing
+             for name in case.timing.baselines_us}  # fmt: skip
+    return sorted(names, key=lambda name: (name != "eager", name))
 
 
 def _tried(attempt: Attempt, price: Price) -> Tried:
