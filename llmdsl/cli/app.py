@@ -21,6 +21,7 @@ from typer.core import TyperCommand, TyperGroup
 COMMANDS: dict[str, tuple[str, str]] = {
     "eval": ("llmdsl.cli.eval:eval", "Ask models for kernels, judge every answer, score the run."),
     "report": ("llmdsl.cli.report:report", "Score a run again from its records."),
+    "compare": ("llmdsl.cli.compare:compare", "Compare DSLs, models, contexts or runs, paired by task."),
     "show": ("llmdsl.cli.show:show", "Print prompt, answer, candidate and diagnostics of a run's attempts."),
     "judge": ("llmdsl.cli.judge:judge", "Judge one kernel file, written by whomever."),
     "prompt": ("llmdsl.cli.prompt:prompt", "Print exactly what a model would be asked."),

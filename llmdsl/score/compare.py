@@ -286,15 +286,15 @@ def _decide(
     """Who is better, if interval and test both say so; and why not, if they do not."""
     limit = 1 - CONFIDENCE
     if found is None:
-        return None, "no task has a value on both sides"
+        return None, "no task in common"
     if found.low is None or found.high is None:
-        return None, "one task tells nothing of others"
+        return None, "one task only"
     if found.low <= neutral <= found.high:
-        return None, f"the interval holds {neutral:g}"
+        return None, f"interval holds {neutral:g}"
     if p >= limit:
-        return None, f"too few tasks differ (sign test p = {p:.2g})"
+        return None, f"sign test p = {p:.2g}"
     if corrected >= limit:
-        return None, f"not after correction for the number of pairs (p = {corrected:.2g})"
+        return None, f"p = {corrected:.2g} over all pairs"
     return pair[found.value < neutral], f"p = {corrected:.2g}"
 
 
