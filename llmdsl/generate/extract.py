@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
-import ast
-import re
-import warnings
-from dataclasses import dataclass
-from itertools import islice
-from typing import Literal
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
-_REASONING_END = re.compile(r"</(?:think|thinking|thought|reasoning|analysis)>", re.IGNORECASE)
-_REASONING_START = re.compile(r"<(?:think|thinking|thought|reasoning|analysis)>", re.IGNORECASE)
-_LANGUAGES = ("python", "py", "python3", "triton", "cuda", "cu", "cpp", "c++", "c")
-_LONGEST = 2_000_000  # characters of an answer that are looked at
-_CODE_LINE = {
-    ".py": re.compile(r"(?:import [\w.]+(?: as \w+)?(?:, *[\w.]+)*|from [\w.]+ import .+|@[\w.]+.*|def \w+\(.*)\s*(?:#.*)?"),
-    ".cu": re.compile(r"(?:#include [<\"].+|#define \w+.*|extern \"C\".*|template ?<.*|(?:static )?__\w+__ .*)"),
-}  # fmt: skip
+from llmdsl.generate import source as code
+from llmdsl.generate.fences import Block, Suffix, split
+from llmdsl.generate.join import joined
+from llmdsl.generate.mend import mend
+from llmdsl.generate.wrappers import is_edit, python_strings, without_reasoning, wrapped
+
+_LONGEST = 1_000_000  # characters of an answer that are looked at
+_SHRINKS = 100  # times that bare text is cut back to where it parses
+_CONTAINERS = (
+    "",
+    "json",
+    "jsonc",
+    "xml",
+    "html",
+    "bash",
+    "sh",
+    "shell",
+    "zsh",
+    "console",
+    "text",
+    "txt",
+    "diff",
+    "patch",
+)
 
 
 @dataclass(frozen=True)
@@ -28,239 +40,158 @@ class Extraction:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Block:
-    """A fenced block. `closed` is False where the answer ended inside it."""
-
-    language: str
-    text: str
-    closed: bool = True
-
-
-def extract(answer: str, *, entry: str, fences: tuple[str, ...], suffix: Literal[".py", ".cu"] = ".py",
+def extract(answer: str, *, entry: str, fences: tuple[str, ...], suffix: Suffix = ".py",
             finish_reason: str = "stop") -> Extraction:  # fmt: skip
-    """The source in an answer: the block that defines `entry`, else the longest one in the DSL's language.
+    """The source in an answer: the last whole block that defines `entry`, else the longest one in the DSL's language.
 
     Reasoning in tags is left out, unless the answer proper has no code and was not cut short. Blocks that define
-    what the entry's block uses are put before it, as an answer in several files means it. Without a fence, the
-    part that reads as code is taken.
+    what the chosen block uses are put before it, as an answer in several files means it. Without a fence, what
+    stands in JSON, tags, shell scripts or new-file patches is taken, then the part that reads as code. A change to
+    a file is no candidate, nor is a block that the token limit cut off before it defines the entry.
     """
     text = answer[:_LONGEST].replace("\r\n", "\n").replace("\r", "\n").replace("\ufeff", "")
-    proper = _without_reasoning(text)
-    found = _from_text(proper, entry, fences, suffix, finish_reason)
+    proper = without_reasoning(text)
+    search = _Search(entry, fences, suffix, finish_reason)
+    found = search.within(proper)
     if found is None and proper != text and finish_reason != "length":
-        found = _from_text(text, entry, fences, suffix, finish_reason, must_define=True)
+        found = search.within(text, must_define=True)
         if found:
-            found = Extraction(found.source, notes=(*found.notes, "the code was taken out of the reasoning"))
+            found = replace(found, notes=(*found.notes, "the code was taken out of the reasoning"))
     if found:
         return found
     what = "the answer is empty" if not proper.strip() else "no code in the answer"
     if not proper.strip() and text.strip():
         what = "the answer holds reasoning alone"
+    elif is_edit(proper):
+        what = "the answer changes a file instead of holding a whole one"
+    elif search.cut_short:
+        what = f"the answer was cut short before it defines {entry}"
     return Extraction(None, f"{what} (finish reason: {finish_reason})")
 
 
-def _from_text(text: str, entry: str, fences: tuple[str, ...], suffix: str, finish_reason: str,
-               must_define: bool = False) -> Extraction | None:  # fmt: skip
-    found = [block for block in blocks(text, suffix) if block.text.strip()]
-    defining = [block for block in found if defines(block.text, entry, suffix)]
-    notes: list[str] = []
-    if defining:
-        # The last one that parses: models correct themselves downwards.
-        block = next((b for b in reversed(defining) if suffix != ".py" or _parses(b.text)), defining[-1])
-        helpers = _helpers(block, found) if suffix == ".py" else []
-        if helpers:
-            notes.append(f"put together from {len(helpers) + 1} blocks")
-        source = "\n\n".join(part.text.strip("\n") for part in (*helpers, block))
-    elif must_define:
-        return None
-    else:
-        block = _longest(found, fences, suffix)
+@dataclass
+class _Search:
+    """One look for a candidate. `cut_short` becomes true where a block ended before it defined the entry."""
+
+    entry: str
+    fences: tuple[str, ...]
+    suffix: Suffix
+    finish_reason: str
+    cut_short: bool = False
+
+    def within(self, text: str, must_define: bool = False) -> Extraction | None:
+        fenced, outside = split(text, self.suffix)
+        found = [block for block in self._candidates(fenced, outside) if block.text.strip()]
+        defining = [b for b in found if code.defines(b.text, self.entry, self.suffix)]
+        if defining:
+            return self._taken(self._best(defining, found), found)
+        if must_define:
+            return None
+        block = self._longest(found)
         if block is None:
-            return _unfenced(text, entry, suffix) if not found or not any(b.language for b in found) else None
-        source = block.text
-    if not block.closed:
-        notes.append(f"the last block is not closed (finish reason: {finish_reason})")
-    return Extraction(source.strip("\n") + "\n", notes=tuple(notes))
+            return self._bare(text) if not any(b.text.strip() for b in fenced) else None
+        if not block.closed and self.finish_reason == "length":
+            self.cut_short = True
+            return None
+        return self._taken(block, found)
+
+    def _candidates(self, fenced: list[Block], outside: str) -> Iterator[Block]:
+        """The blocks, with what went wrong on their way undone, then what stands in wrappers in and beside them."""
+        inner = []
+        for block in fenced:
+            opened = []
+            if block.language in _CONTAINERS:
+                opened += wrapped(block.text)
+            if self.suffix == ".cu" and block.language not in ("cuda", "cu"):
+                opened += python_strings(block.text)
+            inner += opened
+            if not opened:
+                yield from self._mended(block)
+        for piece, wrapper in (*inner, *wrapped(outside)):
+            blocks = split(piece, self.suffix)[0] or [Block("", piece)]
+            for block in blocks:
+                yield from self._mended(replace(block, note=f"the code stands in {wrapper}"))
+
+    def _mended(self, block: Block) -> Iterator[Block]:
+        text, undone = mend(block.text, self.suffix)
+        if (
+            self.suffix == ".py"
+            and not block.closed
+            and self.finish_reason != "length"
+            and not code.parses(text)
+        ):
+            text = _parsing_head(text) or text  # words follow a block that was never closed
+        if block.language in ("diff", "patch") or (
+            is_edit(text) and not (self.suffix == ".py" and code.parses(text))
+        ):
+            return
+        yield replace(block, text=text, note="; ".join(filter(None, (block.note, undone))))
+
+    def _best(self, defining: list[Block], found: list[Block]) -> Block:
+        """The last one that is whole: models correct themselves downwards, and show excerpts and baselines beside."""
+        if self.suffix == ".cu":
+            return next((b for b in reversed(defining) if b.closed), defining[-1])
+
+        def merit(block: Block) -> tuple[bool, bool, bool]:
+            tree = code.parses(block.text)
+            if not tree:
+                return False, False, False
+            whole = code.parses(joined(block, found, self.suffix)[0])
+            return True, code.is_whole(tree, self.entry), bool(whole and code.uses_a_dsl(whole))
+
+        return max(reversed(defining), key=merit)
+
+    def _longest(self, found: list[Block]) -> Block | None:
+        """The longest block in the DSL's language, else without a language, else in another that looks like its code."""
+        ranks: tuple[list[Block], ...] = ([], [], [])
+        for block in found:
+            if block.language in self.fences:
+                ranks[0].append(block)
+            elif code.looks_like_code(block.text, self.suffix):
+                ranks[2 if block.language else 1].append(block)
+        pick = next((rank for rank in ranks if rank), None)
+        return max(pick, key=lambda block: len(block.text)) if pick else None
+
+    def _taken(self, block: Block, found: list[Block]) -> Extraction:
+        source, parts = joined(block, found, self.suffix)
+        notes = [block.note] if block.note else []
+        if parts > 1:
+            notes.append(f"put together from {parts} blocks")
+        if not block.closed:
+            notes.append(f"the last block is not closed (finish reason: {self.finish_reason})")
+        return Extraction(source.strip("\n") + "\n", notes=tuple(notes))
+
+    def _bare(self, text: str) -> Extraction | None:
+        """Code that stands without a fence, from its first line of code to the last that still parses."""
+        mended, undone = mend(text, self.suffix)
+        if is_edit(mended) and not code.parses(mended):
+            return None
+        lines = mended.split("\n")
+        start = next(
+            (n for n, line in enumerate(lines) if code.CODE_LINE[self.suffix].fullmatch(line.rstrip())), None
+        )
+        if start is None:
+            return None
+        body = "\n".join(lines[start:])
+        notes = ("the code stands without a fence", *filter(None, [undone]))
+        if self.suffix == ".py" and (head := _parsing_head(body)):
+            return Extraction(head.strip("\n") + "\n", notes=notes)
+        if not code.defines(body, self.entry, self.suffix) and not code.looks_like_code(body, self.suffix):
+            return None
+        if self.suffix == ".cu":
+            body = code.c_head(body)
+        return Extraction(body.strip("\n") + "\n", notes=notes)
 
 
-def blocks(text: str, suffix: str = ".py") -> list[Block]:
-    """All fenced blocks, those inside a fenced Markdown document included."""
+def _parsing_head(text: str) -> str | None:
+    """The longest head of the text that is Python with a function in it."""
     lines = text.split("\n")
-    found: list[Block] = []
-    at = 0
-    while at < len(lines):
-        opening = _opening(lines[at])
-        # A fenced Markdown document is the answer in one more fence: look inside.
-        if not opening or opening.language in ("markdown", "md"):
-            at += 1
-            continue
-        end, closed = _closing(lines, at, opening.fence, suffix)
-        body = [_dedent(line, opening.indent) for line in lines[at + 1 : end]]
-        if not closed and body and body[-1].rstrip().endswith(opening.fence):
-            body[-1] = body[-1].rstrip()[: -len(opening.fence)]
-            closed = True
-        found.append(Block(opening.language, "\n".join(body), closed))
-        at = end + 1
-    return found
-
-
-@dataclass(frozen=True)
-class _Opening:
-    indent: str
-    fence: str
-    language: str
-
-
-def _opening(line: str) -> _Opening | None:
-    """An opening fence at the start of a line, or behind words if it names a language."""
-    at = min((n for n in (line.find("```"), line.find("~~~")) if n >= 0), default=-1)
-    if at < 0:
-        return None
-    info = line[at:].lstrip(line[at])
-    fence, lead = line[at : len(line) - len(info)], line[:at]
-    language = re.split(r"[\s:{},=]", info.strip().lower().lstrip("{."), maxsplit=1)[0]
-    if "`" in info or (lead.strip() and (language not in _LANGUAGES or len(info.split()) != 1)):
-        return None
-    return _Opening("" if lead.strip() else lead, fence, language)
-
-
-def _closing(lines: list[str], opening: int, fence: str, suffix: str) -> tuple[int, bool]:
-    """Line of the closing fence. A fence within a docstring closes nothing: Python that does not parse reads on."""
-
-    def closes(line: str) -> bool:
-        return line.strip().startswith(fence) and not line.strip().strip(fence[0])
-
-    ends = list(islice((n for n in range(opening + 1, len(lines)) if closes(lines[n])), 4))
-    for end in ends if suffix == ".py" else ():
-        body = "\n".join(lines[opening + 1 : end])
-        if (end == ends[0] or '"""' in body or "'''" in body) and _parses(body):
-            return end, True
-    return (ends[0], True) if ends else (len(lines), False)
-
-
-def defines(source: str, entry: str, suffix: str = ".py") -> bool:
-    """Whether the text defines the entry at the top level, as far as text that may not parse can tell."""
-    if suffix == ".py":
-        if tree := _parses(source):
-            return entry in _defined(tree)
-        return bool(re.search(rf"^(?:async )?def {re.escape(entry)}\s*\(", source, re.MULTILINE))
-    return bool(re.search(rf"\b{re.escape(entry)}\s*\([^;{{]{{0,4000}}\)\s*\{{", source))
-
-
-def _longest(found: list[Block], fences: tuple[str, ...], suffix: str) -> Block | None:
-    """The longest block in the DSL's language, else without a language, else in another that looks like its code."""
-    ranks: tuple[list[Block], ...] = ([], [], [])
-    for block in found:
-        if block.language in fences:
-            ranks[0].append(block)
-        elif _looks_like_code(block.text, suffix):
-            ranks[2 if block.language else 1].append(block)
-    pick = next((rank for rank in ranks if rank), None)
-    return max(pick, key=lambda block: len(block.text)) if pick else None
-
-
-def _helpers(chosen: Block, found: list[Block]) -> list[Block]:
-    """Other blocks that define top-level names which the chosen one uses and does not define."""
-    tree = _parses(chosen.text)
-    if not tree:
-        return []
-    defined, imported = _defined(tree), _imported(tree)
-    local = {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
-    local |= {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
-    wanted = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} - defined - imported - local
-    helpers = []
-    for block in found:
-        other = _parses(block.text) if block is not chosen and block.text != chosen.text else None
-        offered = _defined(other) | _imported(other) if other else set()
-        if offered & wanted and not offered & defined:
-            helpers.append(block)
-            wanted -= offered
-    return helpers
-
-
-def _unfenced(text: str, entry: str, suffix: str) -> Extraction | None:
-    """Code that stands bare in the answer, from its first line of code to the last that still parses."""
-    lines = text.split("\n")
-    start = next((n for n, line in enumerate(lines) if _CODE_LINE[suffix].fullmatch(line.rstrip())), None)
-    if start is None:
-        return None
-    body = lines[start:]
-    notes = ("the code stands without a fence",)
-    if suffix == ".py":
-        end = len(body)
-        while end > 0:
-            source = "\n".join(body[:end])
-            if tree := _parses(source):
-                if not any(isinstance(node, ast.FunctionDef) for node in tree.body):
-                    break
-                return Extraction(source.strip("\n") + "\n", notes=notes)
-            end = min(end - 1, _error_line(source) - 1)  # no longer part parses either
-    if not defines("\n".join(body), entry, suffix) and not _looks_like_code("\n".join(body), suffix):
-        return None
-    return Extraction("\n".join(body).strip("\n") + "\n", notes=notes)
-
-
-def _without_reasoning(text: str) -> str:
-    """The answer behind its reasoning; of reasoning that never ends nothing is left."""
-    if ends := list(_REASONING_END.finditer(text)):
-        text = text[ends[-1].end() :]
-    if start := _REASONING_START.search(text):
-        fenced = text[: start.start()].count("```") % 2  # a tag within a block is the block's
-        text = text if fenced else text[: start.start()]
-    return text
-
-
-def _looks_like_code(text: str, suffix: str) -> bool:
-    lines = text.split("\n")
-    hits = sum(bool(_CODE_LINE[suffix].fullmatch(line.rstrip())) for line in lines)
-    body = r"^[ \t]+(?:return\b|\w+ = )" if suffix == ".py" else r"[;{}][ \t]*$"
-    return hits >= 1 and bool(re.search(body, text, re.MULTILINE))
-
-
-def _dedent(line: str, indent: str) -> str:
-    return line[len(indent) :] if indent and line.startswith(indent) else line
-
-
-def _parses(source: str) -> ast.Module | None:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # "invalid escape sequence" is the candidate's affair
-            return ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-
-
-def _error_line(source: str) -> int:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            ast.parse(source)
-    except SyntaxError as error:
-        return error.lineno or 1
-    except (ValueError, RecursionError, MemoryError):
-        pass
-    return 1
-
-
-def _defined(tree: ast.Module) -> set[str]:
-    """Functions, classes and variables of the top level."""
-    names: set[str] = set()
-    for node in tree.body:
-        match node:
-            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
-                names.add(name)
-            case ast.Assign(targets=targets):
-                names.update(target.id for target in targets if isinstance(target, ast.Name))
-            case ast.AnnAssign(target=ast.Name(id=name)):
-                names.add(name)
-    return names
-
-
-def _imported(tree: ast.Module) -> set[str]:
-    return {
-        alias.asname or alias.name.split(".")[0]
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Import | ast.ImportFrom)
-        for alias in node.names
-    }
+    end = len(lines)
+    for _ in range(_SHRINKS):
+        head = "\n".join(lines[:end])
+        if tree := code.parses(head):
+            return head if code.has_function(tree) else None
+        end = min(end - 1, code.error_line(head) - 1)  # no longer head parses either
+        if end <= 0:
+            break
+    return None
