@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -62,6 +63,9 @@ def print_comparison(console: Console, made: Comparison) -> None:
     console.print(value_table(made, shown))
     console.print(Text("Differences, paired by task", style="bold"))
     console.print(difference_table(shown))
+    if made.effects:
+        console.print(Text(f"Odds of a right first answer, against the mean {made.axis}", style="bold"))
+        console.print(effect_table(made))
     for line in (*changes(made), *missing(made), *made.notes):
         console.print(Text(clean(line)))
     console.print(Text(how_to_read(made), style="dim"))
@@ -112,6 +116,30 @@ def difference_table(shown: list[Metric]) -> Table:
             )
             style = "yellow" if each.winner is None else "green"
             table.add_row(*(Text(clean(word)) for word in words), Text(clean(answer(each)), style=style))
+    return table
+
+
+def effect_table(made: Comparison) -> Table:
+    """Odds ratio of each side with its interval, best first; tasks and all else being equal."""
+    from rich.table import Table
+    from rich.text import Text
+
+    from llmdsl.cli.clean import clean
+
+    table = Table()
+    for header in (made.axis, "odds ratio", "which is it?"):
+        table.add_column(header)
+    for side, each in sorted(made.effects.items(), key=lambda item: -item[1].effect):
+        ratio, low, high = (f"{math.exp(log):.2g}x" for log in each)
+        word = (
+            "better than the mean"
+            if each.low > 0
+            else "worse than the mean"
+            if each.high < 0
+            else "can't tell"
+        )
+        style = "yellow" if word == "can't tell" else "green"
+        table.add_row(Text(clean(side)), f"{ratio} [{low}, {high}]", Text(word, style=style))
     return table
 
 

@@ -12,13 +12,14 @@ from pydantic import BaseModel, ConfigDict
 
 from llmdsl.errors import Incomparable
 from llmdsl.score import metrics
+from llmdsl.score.effects import Count, Effect, side_effects
 from llmdsl.score.funnel import beside, funnel
 from llmdsl.score.intervals import CONFIDENCE, METHOD, TIE, holm, sign_test
 from llmdsl.score.metrics import Estimate
 from llmdsl.score.samples import Sample, baselines, samples_of
 from llmdsl.store.run import RunFolder
 
-COMPARISON_VERSION = 1
+COMPARISON_VERSION = 2
 FAST_P = (0.0, 0.5, 0.8, 1.0, 1.2, 1.5, 2.0)
 Axis = Literal["dsl", "model", "context", "run"]
 AXES: tuple[Axis, ...] = ("dsl", "model", "context", "run")
@@ -92,6 +93,7 @@ class Comparison(Part):
     intervals: str = METHOD
     sides: tuple[Side, ...]
     metrics: tuple[Metric, ...]
+    effects: dict[str, Effect]  # by side, of first answers; empty where there is too little to fit
     missing: tuple[Missing, ...]
     notes: tuple[str, ...]
 
@@ -130,7 +132,7 @@ def compare(runs: Sequence[RunFolder], axis: Axis | None = None) -> Comparison:
         axis=axis, runs=tuple(str(run.path) for run in runs), tier=runs[0].config.tier, attempts=attempts,
         sides=tuple(_side(side, cells) for side in sides),
         metrics=tuple(_metric(name, unit, _values(cells, of), sides, cells) for name, unit, of in measures),
-        missing=_missing(cells, sides), notes=_notes(runs, axis, attempts, skipped),
+        effects=side_effects(_counts(cells)), missing=_missing(cells, sides), notes=_notes(runs, axis, attempts, skipped),
     )  # fmt: skip
 
 
@@ -296,6 +298,15 @@ def _decide(
     if corrected >= limit:
         return None, f"p = {corrected:.2g} over all pairs"
     return pair[found.value < neutral], f"p = {corrected:.2g}"
+
+
+def _counts(cells: Cells) -> list[Count]:
+    """First answers that count, and how many of them were right."""
+    counts = []
+    for (side, unit, task), samples in cells.items():
+        passed = [right for sample in samples if (right := sample.passed_after(1)) is not None]
+        counts.append(Count(side, unit, task, len(passed), sum(passed)))
+    return counts
 
 
 def _side(name: str, cells: Cells) -> Side:

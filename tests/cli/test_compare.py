@@ -37,6 +37,8 @@ def test_tables_say_who_is_better_and_where_the_data_cannot_tell(run: Path) -> N
     assert "pass@1 triton − cute +86 [+43, +100] 7 triton (p = 0.031)" in said
     assert "speedup over eager triton / cute 2.00x 1 can't tell: one task only" in said
     assert not [line for line in said if line.startswith("fast_0.8")]
+    assert "Odds of a right first answer, against the mean dsl" in said
+    assert [line.split()[0] for line in said if line.endswith("the mean")] == ["triton", "cute"]
     whole = " ".join(said)
     assert "Missing in cute (infra_error): t7. No paired number holds them." in whole
     assert "better in t0, t1, t2, t3, t4, t5; worse in none." in whole

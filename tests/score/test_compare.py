@@ -104,6 +104,16 @@ def test_a_speedup_is_compared_where_both_are_right(tmp_path: Path) -> None:
     assert made.missing == (), "a failure is an attempt"
 
 
+def test_effects_count_first_answers_that_count(tmp_path: Path) -> None:
+    said: Said = {("m", "triton", f"t{n}"): [["correct"], ["correct"]] for n in range(6)}
+    said |= {("m", "cute", f"t{n}"): [["crash", "correct"], ["infra_error"]] for n in range(6)}
+    effects = compare([make_run(tmp_path / "run", said, attempts=2)]).effects
+    assert effects["triton"].low > 0 > effects["cute"].high
+    assert effects["triton"].effect == pytest.approx(-effects["cute"].effect)
+    few = {key: samples for key, samples in said.items() if key[2] in ("t0", "t1")}
+    assert compare([make_run(tmp_path / "few", few, attempts=2)]).effects == {}
+
+
 def test_the_same_answers_cannot_be_told_apart(tmp_path: Path) -> None:
     words: list[list[Word]] = [["correct"], ["crash"], ["no_code"]]
     said = {("m", dsl, f"t{n}"): words for dsl in ("triton", "cute") for n in range(30)}
