@@ -145,6 +145,7 @@ class Choice:
 
     def plan(self, folder: RunFolder | None) -> Plan:
         """A new run's plan, or that of the run to resume with what was asked for on top."""
+        from llmdsl.dsls.registry import load_dsl
         from llmdsl.errors import LlmdslError
         from llmdsl.generate.plan import chosen_tasks, make_plan, replan
         from llmdsl.judge.tiers import best_tier
@@ -156,7 +157,9 @@ class Choice:
             return replan(folder.config, **(self.asked | {"sampling": sampling}))
         if "models" not in self.asked:
             raise LlmdslError("which model? E.g. `llmdsl eval --model oracle --dsl triton`.")
-        fallback = {"dsls": ["triton"], "tasks": chosen_tasks([]), "tier": best_tier()}
+        dsls = self.asked.get("dsls", ["triton"])
+        tier = best_tier(*(load_dsl(name).tiers for name in dsls))
+        fallback = {"dsls": dsls, "tasks": chosen_tasks([]), "tier": tier}
         return make_plan(**(fallback | self.asked), sampling=self._sampling())
 
     def _sampling(self) -> Sampling:

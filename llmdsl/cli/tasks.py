@@ -39,8 +39,8 @@ def list_tasks(as_json: Json = False) -> None:
 @app.command()
 def show(name: Name, as_json: Json = False) -> None:
     """One task: signature, description, cases with their work, and its meaning in PyTorch."""
-    from llmdsl.generate.prompt import signature
     from llmdsl.tasks.load import load_task
+    from llmdsl.tasks.signature import signature
 
     task = load_task(name)
     if as_json:
@@ -54,7 +54,7 @@ def show(name: Name, as_json: Json = False) -> None:
     console = Console()
     about = f" · {task.group} · {task.level} · version {task.version}"
     console.print(Text.assemble((f"{task.name}: {task.title}", "bold"), about))
-    console.print(Text(f"\n{signature(task)}\n", style="cyan"), soft_wrap=True)
+    console.print(Text(f"\n{signature(task, '.py')}\n", style="cyan"), soft_wrap=True)
     console.print(Text(task.description.strip() + "\n"))
     # Cases of one name differ in their dtype alone.
     named: dict[str, list[Case]] = {}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 from llmdsl.errors import MissingPrompt
 from llmdsl.models.base import Message
 from llmdsl.resources import prompts_dir
+from llmdsl.tasks.signature import signature
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -22,7 +23,6 @@ Context = Literal["none", "signature", "guide", "guide+example"]
 CONTEXTS: tuple[Context, ...] = get_args(Context)
 """What a prompt holds, each with all before it: the bare function, its types and shapes, the DSL's guide, an example."""
 
-_PYTHON = {"tensor": "torch.Tensor", "int": "int", "float": "float", "bool": "bool"}
 LAYOUTS = {
     "contiguous": "",
     "transposed": "tensors with their last two dimensions swapped in memory, so that the last stride is not 1",
@@ -48,25 +48,15 @@ def cold_messages(task: Task, dsl: Dsl, context: Context = "guide+example") -> M
         "task.md.j2",
         task=task,
         dsl=dsl,
-        fence="python",
+        fence="python" if dsl.suffix == ".py" else "cpp",
         detailed=context != "none",
-        signature=signature(task, typed=context != "none"),
+        signature=signature(task, dsl.suffix, typed=context != "none"),
         arguments=[_about(argument, task) for argument in task.arguments],
         outputs=[_about(output, task) for output in task.outputs],
         test_cases=_case_lines(case for case in visible if case.kind == "test"),
         bench_cases=_case_lines(case for case in visible if case.kind == "bench"),
     )
     return Message(role="system", content=system), Message(role="user", content=user)
-
-
-def signature(task: Task, *, typed: bool = True) -> str:
-    """The entry function's first line, as Python."""
-    if not typed:
-        return f"def {task.entry}({', '.join(argument.name for argument in task.arguments)}):"
-    arguments = ", ".join(f"{argument.name}: {_PYTHON[argument.type]}" for argument in task.arguments)
-    count = len(task.outputs)
-    returned = "torch.Tensor" if count == 1 else f"tuple[{', '.join(['torch.Tensor'] * count)}]"
-    return f"def {task.entry}({arguments}) -> {returned}:"
 
 
 def prompts_hash(tasks: Iterable[Task], dsls: Iterable[Dsl], context: Context) -> str:

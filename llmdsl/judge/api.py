@@ -45,7 +45,7 @@ class Judge:
     def __init__(self, *, tier: Tier | None = None, archs: Sequence[str] = (), workers: int = 1,
                  unsafe_no_sandbox: bool = False, limits: Limits | None = None,
                  timeout_s: float | None = None):  # fmt: skip
-        self.tier: Tier = tier or best_tier()
+        self.tier = tier
         self.archs = tuple(archs)
         self._limits = limits or Limits()
         self._timeout_s = timeout_s
@@ -68,40 +68,41 @@ class Judge:
         task = load_task(task) if isinstance(task, str) else task
         dsl = load_dsl(dsl) if isinstance(dsl, str) else dsl
         seed = secrets.randbits(62) if seed is None else seed
-        if self.tier not in dsl.tiers:
-            return _unsupported(task, dsl, self.tier, f"{dsl.title} has no {self.tier} tier")
+        tier = self.tier or best_tier(dsl.tiers)
+        if tier not in dsl.tiers:
+            return _unsupported(task, dsl, tier, f"{dsl.title} has no {tier} tier")
         with self._slots:
             started = time.monotonic()
             for attempt in range(_RETRIES + 1):
                 try:
-                    verdict = self._judge(source, task, dsl, seed)
+                    verdict = self._judge(source, task, dsl, tier, seed)
                     break
                 except InfraError as error:
                     if attempt == _RETRIES:
-                        verdict = _infra(task, dsl, self.tier, str(error))
+                        verdict = _infra(task, dsl, tier, str(error))
             seconds = {"total": round(time.monotonic() - started, 3)}
             return verdict.model_copy(update={"seconds": seconds, "seed": seed})
 
-    def _judge(self, source: str, task: Task, dsl: Dsl, seed: int) -> Verdict:
-        environment = Environment(dsl.backend, self.tier, dsl.packages, dsl.install)
+    def _judge(self, source: str, task: Task, dsl: Dsl, tier: Tier, seed: int) -> Verdict:
+        environment = Environment(dsl.backend, tier, dsl.packages, dsl.install)
         zygote = self._pool.zygote(environment)
-        archs = (self.archs or dsl.archs) if self.tier == "compile" else (dsl.archs[0],)
+        archs = (self.archs or dsl.archs) if tier == "compile" else (dsl.archs[0],)
         trials: list[Trial] = []
         for arch in archs:
-            with zygote.fork(self._limits, self.tier, arch) as candidate:
-                trial = Trial(task, dsl, self.tier, candidate, self._timeout_s or task.timeout_s, seed,
+            with zygote.fork(self._limits, tier, arch) as candidate:
+                trial = Trial(task, dsl, tier, candidate, self._timeout_s or task.timeout_s, seed,
                               self._lane)  # fmt: skip
-                trial.run(source, cases_of(task, self.tier))
+                trial.run(source, cases_of(task, tier))
             trials.append(trial)
             if not trial.outcome().passed:
                 break  # one arch that fails settles it
         last = trials[-1]
         return Verdict(
-            outcome=last.outcome(), task=task.name, task_version=task.version, dsl=dsl.name, tier=self.tier,
-            archs=tuple(archs) if self.tier == "compile" else (), stage=last.stage,
-            diagnostics=tuple(diagnostic for _, diagnostic in last.faults), cases=_merged(trials, archs, self.tier),
+            outcome=last.outcome(), task=task.name, task_version=task.version, dsl=dsl.name, tier=tier,
+            archs=tuple(archs) if tier == "compile" else (), stage=last.stage,
+            diagnostics=tuple(diagnostic for _, diagnostic in last.faults), cases=_merged(trials, archs, tier),
             kernels=tuple(sorted({name for trial in trials for name in trial.kernels})), sandbox=last.sandbox,
-            versions=zygote.versions, hardware=hardware.describe() if self.tier == "gpu" else {},
+            versions=zygote.versions, hardware=hardware.describe() if tier == "gpu" else {},
         )  # fmt: skip
 
 

@@ -69,7 +69,7 @@ class Zygote:
             raise
         if hello["kind"] != "warm":
             self.close()
-            if "ModuleNotFoundError" in hello["error"]:
+            if hello["missing"]:
                 raise MissingDependency(f"{hello['error']}. Install it: {environment.install}")
             raise InfraError(f"the runner for {environment.backend} did not start: {hello['error']}")
         self.versions: dict[str, str] = hello["versions"]

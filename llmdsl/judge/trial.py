@@ -25,6 +25,7 @@ from llmdsl.judge.regions import CaseRegion, DeviceRegion, HostRegion, describe
 from llmdsl.judge.verdict import CaseResult, Diagnostic, Outcome
 from llmdsl.runner import wire
 from llmdsl.tasks.meaning import Args, Meaning
+from llmdsl.tasks.signature import signature
 from llmdsl.tasks.task import Case, Task
 
 _STAGE_OUTCOME = {"syntax": Outcome.syntax_error, "import": Outcome.import_error, "compile": Outcome.compile_error,
@@ -107,9 +108,9 @@ class Trial:
         self.sandbox = ready["sandbox"]
 
     def _load(self, source: str) -> None:
-        answer = self.ask(
-            {"kind": "load", "source": source, "entry": self.task.entry, "suffix": self.dsl.suffix}
-        )
+        suffix = self.dsl.suffix
+        answer = self.ask({"kind": "load", "source": source, "entry": self.task.entry, "suffix": suffix,
+                           "signature": signature(self.task, suffix)})  # fmt: skip
         if isinstance(answer, Failed):
             raise self.stop(answer, None)
 

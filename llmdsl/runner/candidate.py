@@ -75,9 +75,9 @@ class Session:
             return self._failed("syntax", error)
         try:
             with self._running():
-                self.entry = self.backend.load(str(self.path), message["entry"])
+                self.entry = self.backend.load(str(self.path), message["entry"], message["signature"])
         except BaseException as error:
-            return self._failed("import", error)
+            return self._failed(self.backend.classify_load(error), error)
         return {"kind": "loaded"}
 
     def case(self, message: dict[str, Any], fd: int | None) -> dict[str, Any]:
@@ -129,6 +129,8 @@ class Session:
             with self.watch.watching(facade=False, canary=False):
                 recording = Recording(call)
         except NotRecorded:
+            if self.backend.must_record:
+                raise
             self.log.reset(ghost)
             with self._running():
                 outputs, names = profiled(call)

@@ -49,7 +49,8 @@ class Recording:
             self._graph.instantiate()
         except Exception as error:
             torch.cuda.synchronize()
-            raise NotRecorded(f"{type(error).__name__}: {error}"[:300]) from error
+            text = f"the call cannot be recorded as a CUDA graph: {type(error).__name__}: {error}"
+            raise NotRecorded(text[:400]) from error
         self._nodes: dict[str, list[int]] = {}
         """Kernel name, or kind of node in parentheses → its nodes, in the graph's own order."""
         for node, name in _walk(self._graph.raw_cuda_graph()):

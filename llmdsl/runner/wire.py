@@ -12,7 +12,7 @@ import struct
 import time
 from typing import Any
 
-WIRE_VERSION = 2
+WIRE_VERSION = 3
 MAX_FRAME = 1 << 20  # bytes; what a runner sends is hostile and never needs more
 _LENGTH = struct.Struct("<I")
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from . import candidate, confine, wire
 from . import syscalls as sys_
-from .dsls import load_backend
+from .dsls import MissingTool, load_backend
 
 
 def serve(control_fd: int) -> None:
@@ -32,9 +32,12 @@ def serve(control_fd: int) -> None:
             raise RuntimeError(f"judge speaks wire {hello.get('wire')}, this runner {wire.WIRE_VERSION}")
         backend = load_backend(hello["backend"])
         backend.warm(hello["tier"])
-        versions = _versions(hello["packages"])
+        versions = _versions(hello["packages"]) | backend.versions()
     except Exception as error:
-        wire.send(control, {"kind": "broken", "error": f"{type(error).__name__}: {error}"})
+        missing = isinstance(error, (ModuleNotFoundError, MissingTool))
+        wire.send(
+            control, {"kind": "broken", "missing": missing, "error": f"{type(error).__name__}: {error}"}
+        )
         return
     wire.send(control, {"kind": "warm", "versions": versions, "probe": confine.probe()})
     children: dict[int, tuple[int, int]] = {}  # pidfd → (pid, candidate id)

@@ -14,9 +14,10 @@ from llmdsl import resources
 from llmdsl.dsls.registry import dsl_names, load_dsl
 from llmdsl.errors import MissingPrompt
 from llmdsl.generate.feedback import repair_messages
-from llmdsl.generate.prompt import CONTEXTS, LAYOUTS, cold_messages, prompts_hash, render, signature
+from llmdsl.generate.prompt import CONTEXTS, LAYOUTS, cold_messages, prompts_hash, render
 from llmdsl.judge.verdict import Diagnostic
 from llmdsl.tasks.load import load_task, task_names
+from llmdsl.tasks.signature import signature
 from llmdsl.tasks.task import Task
 from tests.generate.made import DSL, TASK, verdict
 
@@ -40,7 +41,7 @@ def test_no_prompt_holds_hidden_cases_or_references(name: str) -> None:
     sources = [task.reference_source(), *(path.read_text() for path in kernels.glob("*.*"))]
     secrets = {line for source in sources for line in code_lines(source)}
     # What every task's prompt holds is nobody's secret, and nor is the function's own first line.
-    public = cold_messages(TASK, DSL)[0].content + signature(task, typed=False)
+    public = cold_messages(TASK, DSL)[0].content + signature(task, ".py", typed=False)
     secrets = {line for line in secrets if line not in public}
     shown_sizes = {str(sorted(case.params.items())) for case in task.cases if not case.hidden}
     hidden = [case for case in task.cases if case.hidden]
@@ -66,7 +67,7 @@ def test_no_prompt_holds_hidden_cases_or_references(name: str) -> None:
 def test_the_task_is_told_in_full(name: str) -> None:
     task = load_task(name)
     prompt = text(task)
-    assert task.title in prompt and task.description.strip() in prompt and signature(task) in prompt
+    assert task.title in prompt and task.description.strip() in prompt and signature(task, ".py") in prompt
     for spec in (*task.arguments, *task.outputs):
         assert f"- `{spec.name}`: " in prompt and spec.shape in prompt
     for case in task.bench_cases:
@@ -105,22 +106,6 @@ def test_the_system_message_is_the_same_for_every_task() -> None:
     """Providers cache a prompt's common start."""
     other = TASK.model_copy(update={"name": "other", "title": "Other", "entry": "other"})
     assert cold_messages(TASK, DSL)[0] == cold_messages(other, DSL)[0]
-
-
-def test_signatures_of_several_outputs_and_scalars() -> None:
-    arguments = [
-        {"name": "x"},
-        {"name": "eps", "type": "float"},
-        {"name": "seed", "type": "int"},
-        {"name": "causal", "type": "bool"},
-    ]
-    task = Task.model_validate(
-        TASK.model_dump() | {"arguments": arguments, "outputs": [{"name": "q"}, {"name": "scale"}]}
-    )
-    assert signature(task) == (
-        "def softmax(x: torch.Tensor, eps: float, seed: int, causal: bool) -> tuple[torch.Tensor, torch.Tensor]:"
-    )
-    assert signature(task, typed=False) == "def softmax(x, eps, seed, causal):"
 
 
 def test_an_undefined_name_in_a_template_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

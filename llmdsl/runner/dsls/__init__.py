@@ -13,19 +13,30 @@ class Unjudgeable(Exception):
     """This tier cannot judge what the candidate does (an interpreter without the feature): the case is skipped by name."""
 
 
+class MissingTool(Exception):
+    """A program that the language needs is not on this machine."""
+
+
 class Backend:
     """How a DSL's candidates are judged inside the sandbox. What is here suits a language that is written in Python."""
+
+    must_record = False
+    """Whether a call that no CUDA graph can record is refused: where only a recording shows all that it does."""
 
     def warm(self, tier: str) -> None:
         """Imports what candidates will need, before any fork. Opens no GPU context."""
         raise NotImplementedError
 
+    def versions(self) -> dict[str, str]:
+        """Versions of what is no Python package, after `warm`: compilers."""
+        return {}
+
     def start(self, tier: str, arch: str, log: LaunchLog, watch: Any) -> None:
         """Once per candidate process, before the candidate is imported."""
         raise NotImplementedError
 
-    def load(self, path: str, entry: str) -> Any:
-        """Path of the candidate's file → its callable `entry`. What it raises is an import error, or what `classify` says."""
+    def load(self, path: str, entry: str, signature: str) -> Any:
+        """Path of the candidate's file → its callable `entry`, whose first line in the file's language is `signature`."""
         from ..candidate import import_file
 
         return import_file(path, entry)
@@ -41,6 +52,10 @@ class Backend:
     def classify(self, error: BaseException) -> str:
         """Which stage an exception of a call belongs to: "compile", "launch", "crash", "memory" or "run"."""
         return "run"
+
+    def classify_load(self, error: BaseException) -> str:
+        """The same for an exception of `load`: "syntax", "import" or "compile"."""
+        return "import"
 
     def line_of(self, error: BaseException, path: Path) -> int | None:
         """Line of the candidate's file that the error's own fields name; None where only its traceback tells."""
@@ -61,6 +76,16 @@ class LaunchLog:
     def launched(self, kernel: str) -> None:
         if len(self.launches) < 1000:
             self.launches.append(kernel)
+
+
+def gpu_fault(error: BaseException) -> str | None:
+    """Stage of what the CUDA run time says of a kernel that ended badly; None for any other error."""
+    text = str(error).lower()
+    if isinstance(error, MemoryError) or "out of memory" in text or "can't allocate memory" in text:
+        return "memory"
+    faults = ("illegal memory access", "illegal address", "misaligned address", "unspecified launch failure",
+              "illegal instruction", "hardware stack error", "device-side assert")  # fmt: skip
+    return "crash" if any(fault in text for fault in faults) else None
 
 
 def load_backend(where: str) -> Any:

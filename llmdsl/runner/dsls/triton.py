@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from . import Backend, LaunchLog
+from . import Backend, LaunchLog, gpu_fault
 
 
 class Triton(Backend):
@@ -47,12 +47,8 @@ class Triton(Backend):
         for one in chain:
             if isinstance(one, OutOfBounds):
                 return "crash"
-            if (
-                isinstance(one, MemoryError)
-                or "out of memory" in str(one)
-                or "can't allocate memory" in str(one)
-            ):
-                return "memory"
+            if fault := gpu_fault(one):
+                return fault
             if isinstance(one, OutOfResources):
                 return "launch"
             if isinstance(one, (CompilationError, PTXASError)):

@@ -1,0 +1,5 @@
+"""CUDA C++ as nvcc compiles it."""
+
+from .nvcc import Nvcc
+
+BACKEND = Nvcc()
