@@ -10,6 +10,8 @@ from . import Backend, LaunchLog
 
 
 class Triton(Backend):
+    language = "triton"  # whose kernels are the candidate's own: Gluon's come through the same launches
+
     def warm(self, tier: str) -> None:
         if tier == "interpret":
             os.environ["TRITON_INTERPRET"] = "1"
@@ -28,12 +30,17 @@ class Triton(Backend):
 
     def start(self, tier: str, arch: str, log: LaunchLog, watch: Any) -> None:
         if tier == "interpret":
-            from .triton_interpreter import install
+            from . import triton_interpreter
+
+            triton_interpreter.install(arch, log, watch)
         elif tier == "compile":
-            from .triton_offline import install
+            from . import triton_offline
+
+            triton_offline.install(arch, log, watch, self.language)
         else:
-            from .triton_gpu import install
-        install(arch, log, watch)
+            from . import triton_gpu
+
+            triton_gpu.install(log, self.language)
 
     def classify(self, error: BaseException) -> str:
         from triton.compiler.errors import CompilationError
