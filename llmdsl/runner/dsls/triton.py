@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +63,7 @@ class Triton(Backend):
                 return "memory"
             if isinstance(one, OutOfResources):
                 return "launch"
-            if isinstance(one, (CompilationError, PTXASError)):
+            if isinstance(one, (CompilationError, PTXASError)) or _raised_by_compiler(one):
                 return "compile"
         # In the interpreter the kernel's body runs as Python: what raises there, a compiler would have refused.
         return "compile" if any(isinstance(one, InterpreterError) for one in chain) else "launch"
@@ -74,6 +75,12 @@ class Triton(Backend):
             return None
         at = path.read_text().find(source.strip("\n").split("\n")[0])
         return None if at < 0 else path.read_text()[:at].count("\n") + node.lineno
+
+
+def _raised_by_compiler(error: BaseException) -> bool:
+    """A pass that fails raises no error of a kind of its own."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return any(f.name == "compile" and f.filename.endswith("triton/compiler/compiler.py") for f in frames)
 
 
 BACKEND = Triton()
