@@ -82,7 +82,10 @@ def _launcher(source: Any, kernel: str, log: LaunchLog, watch: Any, language: st
         if its == language:
             log.launched(kernel)
         else:
-            watch.note(f"{its.capitalize()} kernel {kernel}", max((getattr(a, "numel", int)() for a in args), default=0))
+            watch.note(
+                f"{its.capitalize()} kernel {kernel}",
+                max((getattr(a, "numel", int)() for a in args), default=0),
+            )
 
     return launch
 
