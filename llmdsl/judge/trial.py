@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import signal
 import time
 from collections.abc import Iterable
@@ -31,6 +32,8 @@ from llmdsl.tasks.task import Case, Task
 _STAGE_OUTCOME = {"syntax": Outcome.syntax_error, "import": Outcome.import_error, "compile": Outcome.compile_error,
                   "launch": Outcome.launch_error, "crash": Outcome.crash, "memory": Outcome.out_of_memory,
                   "run": Outcome.launch_error}  # fmt: skip
+# How MLIR prints an error: loc("name"("…/candidate.py":3:5)): error: …, or …/candidate.py:3:5: error: …
+_MLIR_ERROR = re.compile(r"^.*candidate\.py\"?:(\d+):\d+\)*: error: .*$", re.MULTILINE)
 _ORDER = {outcome: position for position, outcome in enumerate(Outcome)}
 
 
@@ -147,6 +150,12 @@ class Trial:
             status = 0
         output = self.candidate.output.text()[-4000:]
         signal_number = status - 128 if status > 128 else 0
+        errors, line = _compiler_errors(output)
+        if signal_number == signal.SIGABRT and "LLVM ERROR" in output:
+            # LLVM ends the process on code that it cannot compile. A candidate that only claims so gains nothing.
+            text = "\n".join([*errors, output[output.index("LLVM ERROR") :][:1000]])
+            diagnostic = Diagnostic(kind="compile", message=text, line=line, case=case)
+            return Stop(Outcome.compile_error, diagnostic)
         starved = signal_number == 9 and _kernel_oom_kills() > self.oom_kills
         if starved or "std::bad_alloc" in output:
             text = "the kernel killed it for its memory use" if starved else "an allocation failed"
@@ -164,6 +173,9 @@ class Trial:
         if not message.startswith(answer.error):
             message = f"{answer.error}: {message}"
         line = answer.line
+        if answer.stage == "compile":
+            errors, at = _compiler_errors(self.candidate.output.text())
+            message, line = "\n".join([message, *errors]), at or line
         return Stop(outcome, Diagnostic(kind=answer.stage, message=message, line=line, case=case))
 
     # The tiers
@@ -340,6 +352,12 @@ def _compare_one(expected: Expected, described: OutputFrame, region: CaseRegion)
         return f"{name} was not delivered", float("inf")
     comparison = compare(expected, tensor)
     return ("" if comparison.passed else comparison.reason), comparison.error
+
+
+def _compiler_errors(output: str) -> tuple[list[str], int | None]:
+    """The last errors that an MLIR compiler printed of the candidate, and the line of the first of them."""
+    found = list(_MLIR_ERROR.finditer(output))[-4:]
+    return [match[0][:500] for match in found], int(found[0][1]) if found else None
 
 
 def _times(values: Any) -> bool:

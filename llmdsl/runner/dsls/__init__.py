@@ -47,7 +47,7 @@ class Backend:
 
     def own_kernels(self, log: LaunchLog) -> set[str]:
         """Names, as the driver knows them, of the GPU kernels that the candidate's code in this language became."""
-        return set(log.launches)
+        return set(log.launches) - log.others
 
     def classify(self, error: BaseException) -> str:
         """Which stage an exception of a call belongs to: "compile", "launch", "crash", "memory" or "run"."""
@@ -67,10 +67,12 @@ class LaunchLog:
 
     def __init__(self) -> None:
         self.launches: list[str] = []
+        self.others: set[str] = set()  # kernels of another language with the same run time
         self.ghost = False  # suppress every write a kernel makes
 
     def reset(self, ghost: bool = False) -> None:
         self.launches = []
+        self.others = set()
         self.ghost = ghost
 
     def launched(self, kernel: str) -> None:

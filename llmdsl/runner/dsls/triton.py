@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ from . import Backend, LaunchLog, gpu_fault
 
 
 class Triton(Backend):
+    language = "triton"  # whose kernels are the candidate's own: Gluon's come through the same launches
+
     def warm(self, tier: str) -> None:
         if tier == "interpret":
             os.environ["TRITON_INTERPRET"] = "1"
@@ -28,12 +31,17 @@ class Triton(Backend):
 
     def start(self, tier: str, arch: str, log: LaunchLog, watch: Any) -> None:
         if tier == "interpret":
-            from .triton_interpreter import install
+            from . import triton_interpreter
+
+            triton_interpreter.install(arch, log, watch)
         elif tier == "compile":
-            from .triton_offline import install
+            from . import triton_offline
+
+            triton_offline.install(arch, log, watch, self.language)
         else:
-            from .triton_gpu import install
-        install(arch, log, watch)
+            from . import triton_gpu
+
+            triton_gpu.install(log, self.language)
 
     def classify(self, error: BaseException) -> str:
         from triton.compiler.errors import CompilationError
@@ -51,7 +59,7 @@ class Triton(Backend):
                 return fault
             if isinstance(one, OutOfResources):
                 return "launch"
-            if isinstance(one, (CompilationError, PTXASError)):
+            if isinstance(one, (CompilationError, PTXASError)) or _raised_by_compiler(one):
                 return "compile"
         # In the interpreter the kernel's body runs as Python: what raises there, a compiler would have refused.
         return "compile" if any(isinstance(one, InterpreterError) for one in chain) else "launch"
@@ -63,6 +71,12 @@ class Triton(Backend):
             return None
         at = path.read_text().find(source.strip("\n").split("\n")[0])
         return None if at < 0 else path.read_text()[:at].count("\n") + node.lineno
+
+
+def _raised_by_compiler(error: BaseException) -> bool:
+    """A pass that fails raises no error of a kind of its own."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return any(f.name == "compile" and f.filename.endswith("triton/compiler/compiler.py") for f in frames)
 
 
 BACKEND = Triton()

@@ -1,4 +1,4 @@
-"""Triton on the GPU: launches are noted by kernel name, and left out in a ghost run."""
+"""Triton and Gluon on the GPU: launches are noted by kernel name, and left out in a ghost run."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 from . import LaunchLog
 
 
-def install(arch: str, log: LaunchLog, watch: Any) -> None:
-    """Wraps every launch of this process."""
+def install(log: LaunchLog, language: str) -> None:
+    """Wraps every launch of this process. Only kernels of `language` ("triton", "gluon") are the candidate's own."""
     from triton.runtime.jit import JITFunction
 
     shipped = JITFunction.run
@@ -16,7 +16,16 @@ def install(arch: str, log: LaunchLog, watch: Any) -> None:
     def run(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
         kernel = shipped(self, *args, grid=grid, warmup=warmup or log.ghost, **kwargs)
         if not warmup:
-            log.launched(getattr(kernel, "name", self.fn.__name__))
+            name = getattr(kernel, "name", self.fn.__name__)
+            if language_of(self) == language:
+                log.launched(name)
+            else:
+                log.others.add(name)
         return kernel
 
     JITFunction.run = run
+
+
+def language_of(function: Any) -> str:
+    """The language of a function under either's `jit`."""
+    return "gluon" if function.is_gluon() else "triton"

@@ -1,24 +1,28 @@
-"""Triton with no GPU: kernels are specialised and compiled to cubins for a named chip, launches do nothing."""
+"""Triton and Gluon with no GPU: kernels are specialised and compiled to cubins for a named chip, launches do nothing."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ..watch import _CHIPS, MAX_SHARED_MEMORY
 from . import LaunchLog
 
 
-def install(arch: str, log: LaunchLog, watch: Any) -> None:
-    """Makes a driver active that stands for the chip of `arch` ("sm_90a", "sm_100a")."""
+def install(arch: str, log: LaunchLog, watch: Any, language: str) -> None:
+    """Makes a driver active that stands for the chip of `arch` ("sm_90a", "sm_100a").
+
+    Kernels of `language` ("triton", "gluon") are noted as launches; the other's, as foreign operations.
+    """
     import triton
 
-    triton.runtime.driver.set_active(OfflineDriver(arch, log))
+    triton.runtime.driver.set_active(OfflineDriver(arch, log, watch, language))
 
 
 class OfflineDriver:
     """Answers Triton's run time as the chip's driver would; its launcher only notes the kernel's name."""
 
-    def __init__(self, arch: str, log: LaunchLog):
+    def __init__(self, arch: str, log: LaunchLog, watch: Any, language: str):
         import torch
         from triton.backends.compiler import GPUTarget
         from triton.backends.nvidia.driver import ty_to_cpp
@@ -27,7 +31,7 @@ class OfflineDriver:
         self._torch = torch
         self.map_python_to_cpp_type = ty_to_cpp
         self.utils = _Utils(arch)
-        self.launcher_cls = lambda source, metadata: _Launcher(metadata.name, log)
+        self.launcher_cls = lambda source, metadata: _launcher(source, metadata.name, log, watch, language)
 
     def get_current_target(self) -> Any:
         return self._target
@@ -69,12 +73,21 @@ class OfflineDriver:
         return args
 
 
-class _Launcher:
-    def __init__(self, name: str, log: LaunchLog):
-        self._name, self._log = name, log
+def _launcher(source: Any, kernel: str, log: LaunchLog, watch: Any, language: str) -> Callable[..., None]:
+    from .triton_gpu import language_of
 
-    def __call__(self, *args: Any, **kwargs: Any) -> None:
-        self._log.launched(self._name)
+    its = language_of(source.fn)
+
+    def launch(*args: Any, **kwargs: Any) -> None:
+        if its == language:
+            log.launched(kernel)
+        else:
+            watch.note(
+                f"{its.capitalize()} kernel {kernel}",
+                max((getattr(a, "numel", int)() for a in args), default=0),
+            )
+
+    return launch
 
 
 class _Utils:
