@@ -1,4 +1,4 @@
-"""Element-wise sum. Contiguous operands are one long vector, copied in pieces of 16 bytes; strided ones are walked."""
+"""Element-wise sum: a thread per element, consecutive threads on consecutive elements of the output."""
 
 import cuda.bindings.driver as cuda
 import cutlass
@@ -10,7 +10,7 @@ THREADS = 256
 
 
 @cute.kernel
-def strided_kernel(a: cute.Tensor, b: cute.Tensor, out: cute.Tensor):
+def add_kernel(a: cute.Tensor, b: cute.Tensor, out: cute.Tensor):
     thread, _, _ = cute.arch.thread_idx()
     block, _, _ = cute.arch.block_idx()
     rows, cols = out.shape
@@ -22,26 +22,32 @@ def strided_kernel(a: cute.Tensor, b: cute.Tensor, out: cute.Tensor):
 
 
 @cute.jit
-def add_strided(a: cute.Tensor, b: cute.Tensor, out: cute.Tensor, stream: cuda.CUstream):
-    strided_kernel(a, b, out).launch(
-        grid=[cute.ceil_div(cute.size(out), THREADS), 1, 1], block=[THREADS, 1, 1], stream=stream
-    )
+def add_host(a: cute.Tensor, b: cute.Tensor, out: cute.Tensor, stream: cuda.CUstream):
+    blocks = cute.ceil_div(cute.size(out), THREADS)
+    add_kernel(a, b, out).launch(grid=[blocks, 1, 1], block=[THREADS, 1, 1], stream=stream)
 
 
 compiled = {}
 
 
 def dynamic(x):
-    """A cute tensor of any shape and strides: one compiled kernel serves them all."""
+    """A cute tensor of any shape and strides, and what the code compiled for it depends on."""
     t = from_dlpack(x)
-    return t.mark_layout_dynamic()
+    leading = 1 if t.stride[1] == 1 else 0 if t.stride[0] == 1 else None
+    return t.mark_layout_dynamic(leading), (x.dtype, leading)
+
+
+def run(host, tensors, scalars=(), constants=()):
+    """Compiles `host` for these kinds of tensors once, and calls it on torch's current stream."""
+    args, kinds = zip(*map(dynamic, tensors), strict=True)
+    stream = cuda.CUstream(torch.cuda.current_stream().cuda_stream)
+    key = (host, kinds, constants)
+    if key not in compiled:
+        compiled[key] = cute.compile(host, *args, *scalars, *constants, stream)
+    compiled[key](*args, *scalars, stream)
 
 
 def vector_add(a, b):
     out = torch.empty(a.shape, dtype=a.dtype, device=a.device)
-    args = (dynamic(a), dynamic(b), dynamic(out), cuda.CUstream(torch.cuda.current_stream().cuda_stream))
-    key = (a.dtype, a.stride(1) == 1, b.stride(1) == 1)
-    if key not in compiled:
-        compiled[key] = cute.compile(add_strided, *args)
-    compiled[key](*args)
+    run(add_host, (a, b, out))
     return out
