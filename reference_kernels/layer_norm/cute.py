@@ -1,0 +1,91 @@
+"""Layer norm: a block of threads per row reads it three times: mean, variance around the mean, result."""
+
+import cuda.bindings.driver as cuda
+import cutlass
+import cutlass.cute as cute
+import torch
+from cutlass.cute.runtime import from_dlpack
+
+
+@cute.jit
+def block_reduce(value: cutlass.Float32, op: cutlass.Constexpr, shared: cute.Tensor, threads: cutlass.Constexpr):
+    """The reduction of every thread's value, in every thread. `shared` has a place for each warp."""
+    value = cute.arch.warp_reduction(value, op)
+    if cutlass.const_expr(threads > 32):
+        cute.arch.sync_threads()  # whoever still reads an earlier result
+        if cute.arch.lane_idx() == 0:
+            shared[cute.arch.warp_idx()] = value
+        cute.arch.sync_threads()
+        value = shared[0]
+        for warp in cutlass.range_constexpr(1, threads // 32):
+            value = op(value, shared[warp])
+    return value
+
+
+def add(a, b):
+    return a + b
+
+
+@cute.kernel
+def layer_norm_kernel(
+    x: cute.Tensor, weight: cute.Tensor, bias: cute.Tensor, y: cute.Tensor, eps: cutlass.Float32,
+    threads: cutlass.Constexpr,
+):
+    thread, _, _ = cute.arch.thread_idx()
+    row, _, _ = cute.arch.block_idx()
+    cols = x.shape[1]
+    shared = cutlass.utils.SmemAllocator().allocate_tensor(cutlass.Float32, cute.make_layout(max(1, threads // 32)))
+    total = cutlass.Float32(0.0)
+    for col in cutlass.range(thread, cols, threads, unroll=4):
+        total += x[row, col].to(cutlass.Float32)
+    mean = block_reduce(total, add, shared, threads) / cutlass.Float32(cols)
+    squares = cutlass.Float32(0.0)
+    for col in cutlass.range(thread, cols, threads, unroll=4):
+        d = x[row, col].to(cutlass.Float32) - mean
+        squares += d * d
+    scale = 1.0 / cute.math.sqrt(block_reduce(squares, add, shared, threads) / cutlass.Float32(cols) + eps)
+    for col in cutlass.range(thread, cols, threads, unroll=4):
+        d = x[row, col].to(cutlass.Float32) - mean
+        v = d * scale * weight[0, col].to(cutlass.Float32) + bias[0, col].to(cutlass.Float32)
+        y[row, col] = v.to(y.element_type)
+
+
+@cute.jit
+def layer_norm_host(
+    x: cute.Tensor, weight: cute.Tensor, bias: cute.Tensor, y: cute.Tensor, eps: cutlass.Float32,
+    threads: cutlass.Constexpr, stream: cuda.CUstream,
+):
+    layer_norm_kernel(x, weight, bias, y, eps, threads).launch(
+        grid=[x.shape[0], 1, 1], block=[threads, 1, 1], stream=stream
+    )
+
+
+compiled = {}
+
+
+def dynamic(x):
+    """A cute tensor of any shape and strides, and what the code compiled for it depends on."""
+    t = from_dlpack(x)
+    leading = 1 if t.stride[1] == 1 else 0 if t.stride[0] == 1 else None
+    return t.mark_layout_dynamic(leading), (x.dtype, leading)
+
+
+def threads_for(cols):
+    return 32 if cols <= 512 else 256 if cols <= 8192 else 1024
+
+
+def run(host, tensors, scalars=(), constants=()):
+    """Compiles `host` for these kinds of tensors once, and calls it on torch's current stream."""
+    args, kinds = zip(*map(dynamic, tensors), strict=True)
+    stream = cuda.CUstream(torch.cuda.current_stream().cuda_stream)
+    key = (host, kinds, constants)
+    if key not in compiled:
+        compiled[key] = cute.compile(host, *args, *scalars, *constants, stream)
+    compiled[key](*args, *scalars, stream)
+
+
+def layer_norm(x, weight, bias, eps):
+    y = torch.empty(x.shape, dtype=x.dtype, device=x.device)
+    tensors = (x, weight.view(1, -1), bias.view(1, -1), y)
+    run(layer_norm_host, tensors, (cutlass.Float32(eps),), (threads_for(x.shape[1]),))
+    return y

@@ -1,0 +1,104 @@
+"""Softmax and dropout: a block of threads per row. A first pass finds maximum and sum, a second one writes under the mask."""
+
+import cuda.bindings.driver as cuda
+import cutlass
+import cutlass.cute as cute
+import torch
+from cutlass.cute.runtime import from_dlpack
+
+LOWEST = -3.0e38  # finite, so that a thread without elements computes exp(LOWEST - top) = 0 and never inf - inf
+
+
+@cute.jit
+def block_reduce(value: cutlass.Float32, op: cutlass.Constexpr, shared: cute.Tensor, threads: cutlass.Constexpr):
+    """The reduction of every thread's value, in every thread. `shared` has a place for each warp."""
+    value = cute.arch.warp_reduction(value, op)
+    if cutlass.const_expr(threads > 32):
+        cute.arch.sync_threads()  # whoever still reads an earlier result
+        if cute.arch.lane_idx() == 0:
+            shared[cute.arch.warp_idx()] = value
+        cute.arch.sync_threads()
+        value = shared[0]
+        for warp in cutlass.range_constexpr(1, threads // 32):
+            value = op(value, shared[warp])
+    return value
+
+
+def add(a, b):
+    return a + b
+
+
+@cute.jit
+def mixed(h: cutlass.Uint32):
+    """The finaliser of MurmurHash3."""
+    h = (h ^ (h >> 16)) * cutlass.Uint32(0x85EBCA6B)
+    h = (h ^ (h >> 13)) * cutlass.Uint32(0xC2B2AE35)
+    return h ^ (h >> 16)
+
+
+@cute.kernel
+def dropout_kernel(
+    x: cute.Tensor, y: cute.Tensor, start: cutlass.Uint32, bound: cutlass.Uint32, kept: cutlass.Float32,
+    threads: cutlass.Constexpr,
+):
+    thread, _, _ = cute.arch.thread_idx()
+    row, _, _ = cute.arch.block_idx()
+    cols = x.shape[1]
+    shared = cutlass.utils.SmemAllocator().allocate_tensor(cutlass.Float32, cute.make_layout(max(1, threads // 32)))
+    top, total = cutlass.Float32(LOWEST), cutlass.Float32(0.0)
+    for col in cutlass.range(thread, cols, threads, unroll=4):
+        v = x[row, col].to(cutlass.Float32)
+        new = cute.arch.fmax(top, v)
+        total = total * cute.math.exp(top - new) + cute.math.exp(v - new)
+        top = new
+    row_top = block_reduce(top, cute.arch.fmax, shared, threads)
+    total = block_reduce(total * cute.math.exp(top - row_top), add, shared, threads)
+    first = cutlass.Uint32(row) * cutlass.Uint32(cols) + start
+    for col in cutlass.range(thread, cols, threads, unroll=4):
+        v = x[row, col].to(cutlass.Float32)
+        p = cute.math.exp(v - row_top) / (total * kept)
+        if mixed(first + cutlass.Uint32(col)) >> 1 < bound:
+            p = cutlass.Float32(0.0)
+        y[row, col] = p.to(y.element_type)
+
+
+@cute.jit
+def dropout_host(
+    x: cute.Tensor, y: cute.Tensor, start: cutlass.Uint32, bound: cutlass.Uint32, kept: cutlass.Float32,
+    threads: cutlass.Constexpr, stream: cuda.CUstream,
+):
+    dropout_kernel(x, y, start, bound, kept, threads).launch(
+        grid=[x.shape[0], 1, 1], block=[threads, 1, 1], stream=stream
+    )
+
+
+compiled = {}
+
+
+def dynamic(x):
+    """A cute tensor of any shape and strides, and what the code compiled for it depends on."""
+    t = from_dlpack(x)
+    leading = 1 if t.stride[1] == 1 else 0 if t.stride[0] == 1 else None
+    return t.mark_layout_dynamic(leading), (x.dtype, leading)
+
+
+def threads_for(cols):
+    return 32 if cols <= 512 else 256 if cols <= 8192 else 1024
+
+
+def run(host, tensors, scalars=(), constants=()):
+    """Compiles `host` for these kinds of tensors once, and calls it on torch's current stream."""
+    args, kinds = zip(*map(dynamic, tensors), strict=True)
+    stream = cuda.CUstream(torch.cuda.current_stream().cuda_stream)
+    key = (host, kinds, constants)
+    if key not in compiled:
+        compiled[key] = cute.compile(host, *args, *scalars, *constants, stream)
+    compiled[key](*args, *scalars, stream)
+
+
+def softmax_dropout(x, p, seed):
+    y = torch.empty(x.shape, dtype=x.dtype, device=x.device)
+    start, bound = seed * 0x9E3779B9 % 2**32, int(p * 2**31)
+    scalars = (cutlass.Uint32(start), cutlass.Uint32(bound), cutlass.Float32(1.0 - p))
+    run(dropout_host, (x, y), scalars, (threads_for(x.shape[1]),))
+    return y
