@@ -9,7 +9,7 @@ from functools import wraps
 from pathlib import Path
 from typing import Any
 
-from ..watch import _CHIPS, MAX_SHARED_MEMORY
+from ..watch import _CHIPS
 from . import Backend, LaunchLog
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -25,7 +25,6 @@ class SharedMemoryExceeded(Exception):
 
 class Cute(Backend):
     def warm(self, tier: str) -> None:
-        import cuda.bindings.driver
         import cutlass.cute.nvgpu
         import cutlass.cute.runtime
         import cutlass.pipeline

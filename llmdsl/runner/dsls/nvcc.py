@@ -131,7 +131,7 @@ class Nvcc(Backend):
         """Line of the first error; of the kernel it names, where the assembler finds it."""
         if not isinstance(error, CompileError):
             return None
-        if at := re.search(rf"{re.escape(path.name)}[(:](\d+)\)?: (?:fatal )?error", str(error)):
+        if at := re.search(rf"{re.escape(path.name)}[(:](\d+)(?:\)|:\d+): (?:fatal )?error", str(error)):
             return int(at[1])
         if named := re.search(r"'_Z(?:N\w*?)?(\d+)(\w+)'", str(error)):
             kernel = re.search(rf"\b{named[2][: int(named[1])]}\s*\(", path.read_text())
