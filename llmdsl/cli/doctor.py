@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import re
-import shutil
 import subprocess
 from importlib import metadata
 from typing import TYPE_CHECKING, Annotated, Any
@@ -78,7 +76,7 @@ def _dsls(gpu: bool) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
 
 
 def _dsl(dsl: Any, gpu: bool) -> dict[str, Any]:
-    packages = {name: _version(name) for name in dsl.packages}
+    packages = {name: _version(name) for name in dsl.packages} | {tool: _tool(tool) for tool in dsl.tools}
     installed = all(packages.values())
     tiers = [tier for tier in dsl.tiers if installed and (gpu or tier != "gpu")]
     return {"title": dsl.title, "packages": packages, "tiers": tiers, "all_tiers": list(dsl.tiers),
@@ -127,15 +125,13 @@ def _gpus() -> list[str]:
 
 
 def _tool(name: str) -> str | None:
-    """Version of a compiler on PATH; Triton's own ptxas where PATH has none."""
-    own = ""
-    if name == "ptxas" and shutil.which(name) is None:
-        name, own = _triton_ptxas() or name, " (Triton's own)"
-    text = _run(name, "--version")
-    if text is None:
-        return None
-    version = re.search(r"release [\d.]+, V([\d.]+)", text) or re.search(r"(\d+\.\d+(?:\.\d+)*)", text)
-    return (version[1] if version else text.strip().splitlines()[0]) + own
+    """Version of a compiler; of Triton's own ptxas where there is no other."""
+    from llmdsl.runner.toolchain import find_tool, tool_version
+
+    path = find_tool(name)
+    if path is None and name == "ptxas" and (path := _triton_ptxas()):
+        return f"{tool_version(path)} (Triton's own)"
+    return tool_version(path) if path else None
 
 
 def _triton_ptxas() -> str | None:

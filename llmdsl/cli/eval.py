@@ -20,7 +20,10 @@ ModelOption = Annotated[
 ]  # fmt: skip
 DslOption = Annotated[
     list[str] | None,
-    typer.Option("--dsl", help="Kernel language; repeat it or separate by commas. (default: triton)"),
+    typer.Option(
+        "--dsl",
+        help="Kernel language; repeat it or separate by commas; `all` that are installed. (default: triton)",
+    ),
 ]
 TasksOption = Annotated[str | None, typer.Option(help="Comma-separated tasks, or `all`. (default: all)")]
 ContextOption = Annotated[
@@ -101,7 +104,7 @@ def eval(
       5  the budget is spent; --resume with a larger one goes on
     130  interrupted; --resume goes on
     """
-    from llmdsl.generate.plan import chosen_tasks, split
+    from llmdsl.generate.plan import chosen_dsls, chosen_tasks, split
 
     sampling = {
         "temperature": temperature,
@@ -111,7 +114,7 @@ def eval(
     }
     asked = {
         "models": split(model) if model else None,
-        "dsls": split(dsl) if dsl else None,
+        "dsls": chosen_dsls(dsl) if dsl else None,
         "tasks": chosen_tasks([tasks or ""], limit) if tasks or limit else None,
         "samples": samples, "attempts": attempts, "tier": tier, "archs": split(arch) if arch else None,
         "context": context, "base_url": base_url,

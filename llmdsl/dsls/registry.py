@@ -4,11 +4,12 @@ point `llmdsl.dsls`."""
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, version
 from pathlib import Path
 
 from llmdsl.dsls.base import Dsl
 from llmdsl.errors import BrokenDsl, UnknownDsl
+from llmdsl.runner.toolchain import find_tool
 
 _NOT_DSLS = {"__init__", "base", "registry"}
 
@@ -34,6 +35,20 @@ def load_dsl(name: str) -> Dsl:
     for point in entry_points(group="llmdsl.dsls", name=name):
         return _load(point)
     raise UnknownDsl(name, dsl_names())
+
+
+def lacking(dsl: Dsl) -> list[str]:
+    """Packages and tools that the DSL needs and this machine does not have."""
+    packages = [name for name in dsl.packages if not _installed(name)]
+    return [*packages, *(tool for tool in dsl.tools if find_tool(tool) is None)]
+
+
+def _installed(package: str) -> bool:
+    try:
+        version(package)
+    except PackageNotFoundError:
+        return False
+    return True
 
 
 def _load(point: EntryPoint) -> Dsl:

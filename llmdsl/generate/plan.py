@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict
 
-from llmdsl.dsls.registry import load_dsl
+from llmdsl.dsls.registry import dsl_names, lacking, load_dsl
 from llmdsl.errors import LlmdslError
 from llmdsl.generate.budget import typical_usage
 from llmdsl.generate.prompt import CONTEXTS, Context, cold_messages, prompts_hash
@@ -69,6 +69,12 @@ def chosen_tasks(names: Iterable[str], limit: int | None = None) -> list[str]:
     if not chosen or "all" in chosen:
         chosen = task_names()
     return chosen[:limit]
+
+
+def chosen_dsls(names: Iterable[str]) -> list[str]:
+    """DSL names from a `--dsl` option; `all` is every one that is installed here."""
+    chosen = split(names)
+    return [name for name in dsl_names() if not lacking(load_dsl(name))] if "all" in chosen else chosen
 
 
 class Estimate(BaseModel):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from llmdsl.errors import LlmdslError, UnknownDsl, UnknownTask
-from llmdsl.generate.plan import chosen_tasks, estimates, make_plan, replan, split, unfinished
+from llmdsl.generate.plan import chosen_dsls, chosen_tasks, estimates, make_plan, replan, split, unfinished
 from llmdsl.generate.prompt import cold_messages
 from llmdsl.judge.verdict import JUDGE_VERSION
 from llmdsl.models.base import Completion, Sampling, Usage
@@ -54,6 +54,14 @@ def test_option_lists() -> None:
     assert chosen_tasks(["softmax,matmul"]) == ["softmax", "matmul"]
     assert chosen_tasks([]) == chosen_tasks(["all"]) == task_names()
     assert chosen_tasks([""], limit=3) == task_names()[:3]
+
+
+def test_all_dsls_are_those_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert chosen_dsls(["triton,cute"]) == ["triton", "cute"]
+    monkeypatch.setattr(
+        "llmdsl.generate.plan.lacking", lambda dsl: [] if dsl.suffix == ".cu" else ["a package"]
+    )
+    assert chosen_dsls(["all"]) == ["cuda"]
 
 
 def test_an_estimate_by_hand() -> None:

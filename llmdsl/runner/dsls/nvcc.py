@@ -69,6 +69,11 @@ class Nvcc(Backend):
         if found is None:
             raise MissingTool("there is no nvcc: neither in CUDA_HOME, on PATH nor among NVIDIA's wheels")
         self._nvcc = found
+        libraries = (
+            Path(found).resolve().parents[1] / "lib"
+        )  # the wheels' place, which nvcc itself does not look into
+        if (libraries / "libcudart_static.a").exists():
+            self.flags = (*self.flags, f"-L{libraries}")
 
     def versions(self) -> dict[str, str]:
         return {"nvcc": tool_version(self._nvcc) or "?"}

@@ -6,7 +6,9 @@ from triton.experimental.gluon import language as gl
 
 
 @gluon.jit
-def scaled_row_l1_kernel(x_ptr, y_ptr, scale, cols, stride_row, stride_col, BLOCK: gl.constexpr, layout: gl.constexpr):
+def scaled_row_l1_kernel(
+    x_ptr, y_ptr, scale, cols, stride_row, stride_col, BLOCK: gl.constexpr, layout: gl.constexpr
+):
     row = gl.program_id(0).to(gl.int64)  # int64: row * stride_row may pass 2^31
     total = gl.zeros([BLOCK], gl.float32, layout)
     for start in range(0, cols, BLOCK):  # rows of any length with one block size

@@ -53,7 +53,7 @@ def test_planted_mistake(judge: Judge, kind: str) -> None:
 
 
 def test_too_much_shared_memory_names_the_kernel(judge: Judge) -> None:
-    source = GOOD.replace("float of_warp[THREADS / 32];", "float of_warp[THREADS * 100];")
+    source = GOOD.replace("float of_warp[THREADS / 32];", "float of_warp[THREADS * 400];")
     verdict = judge.judge(source, task="softmax", dsl="cuda")
     assert verdict.outcome == "compile_error"
     assert "too much shared data" in verdict.diagnostics[0].message
