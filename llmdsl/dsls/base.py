@@ -25,6 +25,7 @@ class Dsl:
     tiers: tuple[Tier, ...]  # best first
     backend: str
     install: str  # the command that brings it
+    modules: tuple[str, ...] = ()  # what a candidate may import besides torch; () where named as the packages
     tools: tuple[str, ...] = ()  # programs it needs besides its packages
     archs: tuple[str, ...] = ("sm_90a", "sm_100a")
     beyond_interpreter: tuple[str, ...] = ()

@@ -10,6 +10,7 @@ DSL = Dsl(
     suffix=".py",
     fences=("python", "py", "cute"),
     packages=("nvidia-cutlass-dsl", "cuda-bindings", "torch"),
+    modules=("cutlass", "cuda.bindings"),
     tiers=("gpu", "compile"),
     backend="cute",
     install="pip install 'llmdsl[cute]'",

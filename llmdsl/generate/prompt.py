@@ -39,7 +39,9 @@ def cold_messages(task: Task, dsl: Dsl, context: Context = "guide+example") -> M
         "system.md.j2",
         dsl=dsl,
         fence=dsl.fences[0],
-        imports=", ".join(f"`{name}`" for name in sorted({"torch", *dsl.packages} - {"numpy"})),
+        imports=", ".join(
+            f"`{name}`" for name in sorted({"torch", *(dsl.modules or dsl.packages)} - {"numpy"})
+        ),
         guide=_dsl_text(dsl, "guide.md") if context in ("guide", "guide+example") else "",
         example=_dsl_text(dsl, f"example{dsl.suffix}") if context == "guide+example" else "",
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -174,3 +175,14 @@ print("right")
 @pytest.mark.parametrize("name", task_names())
 def test_every_layout_is_explained(name: str) -> None:
     assert {case.layout for case in load_task(name).cases} <= LAYOUTS.keys()
+
+
+def test_every_dsl_names_modules_that_can_be_imported_and_its_own_kind_of_function() -> None:
+    for name in dsl_names():
+        dsl = load_dsl(name)
+        system, user = (message.content for message in cold_messages(TASK, dsl))
+        allowed = re.search(r"Import nothing but (.*) and modules", system)
+        assert bool(allowed) == (dsl.suffix == ".py")
+        for module in re.findall(r"`([^`]+)`", allowed[1]) if allowed else ():
+            assert find_spec(module), f"{name}: no module {module}"
+        assert signature(TASK, dsl.suffix) in user

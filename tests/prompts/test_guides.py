@@ -13,6 +13,7 @@ from llmdsl.resources import prompts_dir
 MODULES = {
     "triton": {"tl": "triton.language", "triton": "triton", "libdevice": "triton.language.extra.libdevice"},
     "gluon": {"gl": "triton.experimental.gluon.language", "gluon": "triton.experimental.gluon", "triton": "triton"},
+    "cute": {"cute": "cutlass.cute", "cutlass": "cutlass"},
 }  # fmt: skip
 # What a guide says does not exist.
 DENIED = re.compile(r"There is no (.*?)\. ")
